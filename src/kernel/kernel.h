@@ -1,0 +1,170 @@
+// Kernel IR: exactly what one group executes, with no axis name except for diagnostics. It is the truth that backends spell
+// and the simulator executes; every operation is exact or correctly rounded, so bits are equal everywhere.
+// Expressions are trees in one arena: an expression that is not a leaf (Const, Id, ParamRef, VarRef) is used exactly once;
+// what is needed twice is bound by Let. Statements form blocks. The verifier laws are listed in kernel/verify.cpp.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <cosmati/dtype.h>
+
+#include "ops/ops.h"
+#include "support/id.h"
+
+namespace cosmati::kernel {
+
+using ExprId = support::Id<struct ExprTag>;
+using StmtId = support::Id<struct StmtTag>;
+using VarId = support::Id<struct VarTag>;
+using BufferId = support::Id<struct BufferTag>;
+using ParamId = support::Id<struct ParamTag>;
+
+struct Ref {  // element `offset` (i64, counted in elements from the buffer's origin) of a buffer
+  BufferId buffer;
+  ExprId offset;
+};
+
+// ---- expressions ---------------------------------------------------------------------------------------------------
+struct Const {
+  double f = 0;
+  std::int64_t i = 0;
+};
+struct Id {  // i64. group: which group of the phase this is. worker: which of the launch's workers runs it (private scratch).
+  enum class What : std::uint8_t { group, worker } what;
+};
+struct ParamRef {
+  ParamId param;
+};
+struct VarRef {
+  VarId var;
+};
+struct Apply {  // an operation of ops.def (Op::cast and Op::bits included) on arguments of one type; `where` takes (bool, T, T),
+  ops::Op op;   // shifts take (T, T)
+  std::vector<ExprId> args;
+};
+struct Load {  // with a guard, nothing is read where it is false and the value is `otherwise`
+  Ref ref;
+  std::optional<ExprId> guard, otherwise;
+};
+using ExprNode = std::variant<Const, Id, ParamRef, VarRef, Apply, Load>;
+struct Expr {
+  ExprNode node;
+  DType dtype;
+};
+
+// ---- statements -----------------------------------------------------------------------------------------------------
+using Block = std::vector<StmtId>;
+
+struct Let {
+  VarId var;
+  ExprId value;
+};
+struct For {  // for var (i64) in lo .. hi; carried values enter as `inner`, leave the body as `next`, and the loop as `result`
+  struct Carry {
+    VarId inner, result;
+    ExprId init, next;
+  };
+  VarId var;
+  ExprId lo, hi;
+  std::vector<Carry> carries;
+  Block body;  // `next` expressions are evaluated after it, in its scope
+};
+struct If {
+  ExprId condition;
+  Block then, otherwise;
+};
+struct Store {
+  Ref ref;
+  ExprId value;
+  std::optional<ExprId> guard;  // nothing is written where it is false
+};
+using StmtNode = std::variant<Let, For, If, Store>;
+struct Stmt {
+  StmtNode node;
+};
+
+// ---- the kernel ------------------------------------------------------------------------------------------------------
+struct Var {
+  std::string name;  // readable, unique within the kernel, an identifier
+  DType dtype;
+};
+struct Param {  // a launch-time scalar
+  enum class Source : std::uint8_t { extent, stride, scalar } source;
+  std::uint32_t a = 0, b = 0;  // extent: axis. stride: tensor, dimension (elements). scalar: index of the scalar parameter
+  std::string name;
+  DType dtype;
+};
+struct Buffer {
+  enum class Kind : std::uint8_t {
+    argument,        // the tensor parameter with index `tensor`
+    launch_scratch,  // one per launch, shared by all groups and phases; poisoned at the start
+    worker_scratch,  // one per worker; contents do not survive a group
+  } kind;
+  enum class Access : std::uint8_t { read, write, read_write } access;
+  std::uint32_t tensor = 0;
+  ExprId elements;  // scratch: its size, an i64 expression of params
+  std::string name;
+  DType dtype;
+};
+struct Phase {  // all groups of a phase finish before the next phase starts
+  std::string name;
+  ExprId groups;  // i64 expression of params
+  Block body;
+};
+struct Kernel {
+  std::string name;
+  std::vector<Param> params;
+  std::vector<Buffer> buffers;
+  std::vector<Var> vars;
+  std::vector<Expr> exprs;
+  std::vector<Stmt> stmts;
+  std::vector<Phase> phases;
+
+  const Expr& operator[](ExprId e) const { return exprs[e.index]; }
+  const Stmt& operator[](StmtId s) const { return stmts[s.index]; }
+  const Var& operator[](VarId v) const { return vars[v.index]; }
+  const Buffer& operator[](BufferId b) const { return buffers[b.index]; }
+  const Param& operator[](ParamId p) const { return params[p.index]; }
+};
+
+// ---- building --------------------------------------------------------------------------------------------------------
+// Appends to a kernel's arenas. Folds constants of integer and boolean operations (exactly), nothing else.
+class Builder {
+ public:
+  explicit Builder(Kernel& kernel) : k_(kernel) {}
+  ExprId constant(DType dtype, double value);           // float types
+  ExprId integer(std::int64_t value, DType dtype = DType::i64_);
+  ExprId boolean(bool value);
+  ExprId param(ParamId p);
+  ExprId group();
+  ExprId worker();
+  ExprId var(VarId v);
+  ExprId apply(ops::Op op, std::vector<ExprId> args);   // result type: bool for comparisons and tests, else the arguments'
+  ExprId cast(DType to, ExprId value);                  // nothing where the type already fits
+  ExprId bits(DType to, ExprId value);
+  ExprId load(BufferId buffer, ExprId offset, std::optional<ExprId> guard = {}, std::optional<ExprId> otherwise = {});
+  VarId fresh(const std::string& name, DType dtype);    // unique: a number is appended when the name is taken
+  // Binds `value` unless it is a leaf already; the result is a leaf and may be used many times.
+  ExprId let(Block& block, const std::string& name, ExprId value);
+  void store(Block& block, BufferId buffer, ExprId offset, ExprId value, std::optional<ExprId> guard = {});
+  StmtId statement(StmtNode node);
+  Kernel& kernel() { return k_; }
+
+ private:
+  Kernel& k_;
+};
+
+// ---- services --------------------------------------------------------------------------------------------------------
+std::string print(const Kernel& k);              // the text form; parse(print(k)) prints the same
+Kernel parse(const std::string& text);           // throws cosmati::Error{syntax}
+void verify(const Kernel& k, const char* pass);  // throws InternalError naming the pass, with the text
+// Replaces every expanded operation (exp, log, ...), division and conversions a backend does not have by primitives.
+Kernel expand(Kernel k);
+// The value of an expression of constants and params (phase sizes, scratch sizes). params: bit patterns, one per Param.
+std::int64_t evaluate(const Kernel& k, ExprId e, const std::vector<std::int64_t>& params);
+
+}  // namespace cosmati::kernel

@@ -1,0 +1,42 @@
+// The Mapping: everything lowering writes down and nothing it decides. Phases in order, what each phase produces, where the
+// instances of a phase sit (digits), and the home of every value that is stored between its definition and its uses.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <variant>
+#include <vector>
+
+#include "ir/program.h"
+#include "place/placement.h"
+
+namespace cosmati::plan {
+
+enum class Home : std::uint8_t {
+  reload,  // evaluated again at every use, from memory and from values with homes
+  worker,  // an array over its step axes in the worker's scratch, filled before the first use
+  launch,  // an array over all its axes in the launch's scratch, filled by the phase that keeps it
+};
+
+struct StoreRoot {
+  std::uint32_t store;  // index into Program::stores (a store outside streams)
+};
+struct KeepRoot {
+  ir::ValueId value;    // its home is launch
+};
+struct StreamRoot {
+  ir::StreamId stream;  // a stream run for the stores in its body
+};
+using Root = std::variant<StoreRoot, KeepRoot, StreamRoot>;
+
+struct Phase {
+  std::string name;
+  place::Placement instances;  // the axes on the grid; every other axis of a root is a step digit
+  std::vector<Root> roots;     // in order
+};
+
+struct Mapping {
+  std::vector<Phase> phases;
+  std::map<ir::ValueId, Home> homes;  // absent: reload
+};
+
+}  // namespace cosmati::plan
