@@ -92,6 +92,14 @@ struct Judgement {
 // `before` are the arguments as they were before the run (an inout's old contents); `after` holds the outputs.
 std::vector<Judgement> judge(const Program& program, const Arguments& before, const Arguments& after);
 
+// The contract of an integer tensor parameter at these arguments (only shapes, dtypes and scalars are read; data may be null):
+// lo <= element < hi where bounded.
+struct Contract {
+  std::optional<std::int64_t> lo, hi;
+  bool sorted = false, distinct = false;
+};
+Contract contract(const Program& program, const Arguments& arguments, const std::string& parameter);
+
 // The oracle's value for a name of the program (--probe), over its axes in the order of their declaration, as float64.
 struct Probe {
   std::vector<std::string> axes;
