@@ -95,7 +95,7 @@ ops::Scalar whole(DType t, std::int64_t value) {
   return {.f = 0, .i = is_bool(t) ? value != 0 : ops::wrap_to(t, value)};
 }
 
-void fill_index(const TensorView& view, const Random& random, const std::string& name, const std::optional<Contract>& contract) {
+void fill_index(const TensorView& view, const Random& random, const std::string& name, const std::optional<ContractBounds>& contract) {
   if (!is_int(view.dtype)) refuse(name, fmt::format("'index' makes integers, but the array is {}", cosmati::name(view.dtype)));
   if (!contract || !contract->lo || !contract->hi)
     refuse(name, "'index' needs a contract with both bounds on the parameter", "declare it `in lo .. hi`, or use another generator");
@@ -139,7 +139,7 @@ std::string generator_names() {
   return all;
 }
 
-void generate(const TensorView& view, Generator generator, std::uint64_t seed, const std::string& name, const std::optional<Contract>& contract) {
+void generate(const TensorView& view, Generator generator, std::uint64_t seed, const std::string& name, const std::optional<ContractBounds>& contract) {
   const Random random(seed, name);
   const DType t = view.dtype;
   const std::int64_t elements = view.elements();

@@ -23,6 +23,6 @@ std::optional<Generator> generator_from_name(std::string_view name);
 std::string generator_names();
 
 // Fills a dense view. `name` separates the streams of different parameters; `contract` is read by `index` only.
-void generate(const TensorView& view, Generator generator, std::uint64_t seed, const std::string& name, const std::optional<Contract>& contract);
+void generate(const TensorView& view, Generator generator, std::uint64_t seed, const std::string& name, const std::optional<ContractBounds>& contract);
 
 }  // namespace cosmati::tools

@@ -94,11 +94,11 @@ std::vector<Judgement> judge(const Program& program, const Arguments& before, co
 
 // The contract of an integer tensor parameter at these arguments (only shapes, dtypes and scalars are read; data may be null):
 // lo <= element < hi where bounded.
-struct Contract {
+struct ContractBounds {
   std::optional<std::int64_t> lo, hi;
   bool sorted = false, distinct = false;
 };
-Contract contract(const Program& program, const Arguments& arguments, const std::string& parameter);
+ContractBounds contract_bounds(const Program& program, const Arguments& arguments, const std::string& parameter);
 
 // The oracle's value for a name of the program (--probe), over its axes in the order of their declaration, as float64.
 struct Probe {
