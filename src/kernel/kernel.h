@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -46,7 +48,8 @@ struct Apply {  // an operation of ops.def (Op::cast and Op::bits included) on a
   ops::Op op;   // shifts take (T, T)
   std::vector<ExprId> args;
 };
-struct Load {  // with a guard, nothing is read where it is false and the value is `otherwise`
+struct Load {  // with a guard, nothing is read where it is false and the value is `otherwise`; offset, guard and `otherwise` are
+               // evaluated in any case, as are the offset and the value of a guarded store
   Ref ref;
   std::optional<ExprId> guard, otherwise;
 };
@@ -132,7 +135,8 @@ struct Kernel {
 };
 
 // ---- building --------------------------------------------------------------------------------------------------------
-// Appends to a kernel's arenas. Folds constants of integer and boolean operations (exactly), nothing else.
+// Appends to a kernel's arenas. Folds constants and trivial identities of integer and boolean operations (exactly), and choices
+// by a constant condition (`where`, guards); never a float operation.
 class Builder {
  public:
   explicit Builder(Kernel& kernel) : k_(kernel) {}
@@ -147,7 +151,10 @@ class Builder {
   ExprId cast(DType to, ExprId value);                  // nothing where the type already fits
   ExprId bits(DType to, ExprId value);
   ExprId load(BufferId buffer, ExprId offset, std::optional<ExprId> guard = {}, std::optional<ExprId> otherwise = {});
-  VarId fresh(const std::string& name, DType dtype);    // unique: a number is appended when the name is taken
+  // An identifier that no param, buffer or var has and the text form does not reserve: a number is appended where needed.
+  // Params and buffers are named by it too: a tensor may be called `group`.
+  std::string unique_name(const std::string& name);
+  VarId fresh(const std::string& name, DType dtype);    // named by unique_name
   // Binds `value` unless it is a leaf already; the result is a leaf and may be used many times.
   ExprId let(Block& block, const std::string& name, ExprId value);
   void store(Block& block, BufferId buffer, ExprId offset, ExprId value, std::optional<ExprId> guard = {});
@@ -156,6 +163,9 @@ class Builder {
 
  private:
   Kernel& k_;
+  std::unordered_set<std::string> taken_;  // the names of the params, buffers and vars seen so far
+  std::unordered_map<std::string, std::uint32_t> next_number_;
+  std::size_t seen_params_ = 0, seen_buffers_ = 0, seen_vars_ = 0;
 };
 
 // ---- services --------------------------------------------------------------------------------------------------------

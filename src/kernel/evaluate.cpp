@@ -1,0 +1,27 @@
+// The value of a size expression at launch: constants and integer params only, by the reference operations.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/kernel.h"
+#include "support/check.h"
+#include "support/overloaded.h"
+
+namespace cosmati::kernel {
+
+std::int64_t evaluate(const Kernel& k, ExprId e, const std::vector<std::int64_t>& params) {
+  const Expr& x = k[e];
+  COSMATI_CHECK(!is_float(x.dtype), "a size of {} has a value of type {}", k.name, name(x.dtype));
+  if (const Const* c = std::get_if<Const>(&x.node)) return c->i;
+  if (const ParamRef* p = std::get_if<ParamRef>(&x.node)) {
+    COSMATI_CHECK(p->param.index < params.size(), "a launch of {} without param {}", k.name, k[p->param].name);
+    return params[p->param.index];
+  }
+  const Apply* a = std::get_if<Apply>(&x.node);
+  COSMATI_CHECK(a && a->args.size() <= 3, "a size of {} is not an expression of params", k.name);
+  ops::Scalar args[3];
+  for (std::size_t i = 0; i < a->args.size(); ++i) args[i].i = evaluate(k, a->args[i], params);
+  const DType argument = k[a->args.back()].dtype;
+  if (a->op == ops::Op::cast) return ops::cast(argument, x.dtype, args[0]).i;
+  if (a->op == ops::Op::bits) return ops::reinterpret(argument, x.dtype, args[0]).i;
+  return ops::reference(a->op, argument, x.dtype, args).i;
+}
+
+}  // namespace cosmati::kernel

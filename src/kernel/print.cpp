@@ -1,0 +1,161 @@
+// The text form of a kernel, line based, blocks by indentation. The grammar (parse.cpp reads it):
+//   kernel NAME
+//     param NAME: TYPE = extent(AXIS) | stride(TENSOR, DIM) | scalar(INDEX)
+//     buffer NAME: TYPE read|write|read_write = argument(TENSOR) | launch_scratch[EXPR] | worker_scratch[EXPR]
+//     phase NAME groups EXPR
+//       let NAME = EXPR
+//       for NAME in EXPR .. EXPR [carry NAME = EXPR, ... gives NAME, ...]
+//         ...
+//         next EXPR, ...
+//       if EXPR
+//         ...
+//       else
+//         ...
+//       BUFFER[EXPR] = EXPR [if EXPR]
+// Expressions: group, worker, names, 3 (i64), 3u8, true, 1.5f32, inf_f32, nan_f32, BUFFER[EXPR], BUFFER[EXPR] if EXPR else EXPR,
+// f32(EXPR) casts, bits_u32(EXPR), infix operators as in kernel/text.h, and calls of every other operation of ops.def.
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "kernel/kernel.h"
+#include "kernel/text.h"
+#include "support/overloaded.h"
+
+namespace cosmati::kernel {
+
+using ops::Op;
+
+namespace {
+
+// Shortest decimals that read back as the same value; the narrower float types are exact as f32.
+std::string constant_text(const Const& c, DType t) {
+  if (is_bool(t)) return c.i ? "true" : "false";
+  if (is_int(t)) return t == DType::i64_ ? fmt::format("{}", c.i) : fmt::format("{}{}", c.i, name(t));
+  if (std::isnan(c.f)) return fmt::format("{}nan_{}", std::signbit(c.f) ? "-" : "", name(t));
+  if (std::isinf(c.f)) return fmt::format("{}inf_{}", c.f < 0 ? "-" : "", name(t));
+  return t == DType::f64_ ? fmt::format("{}{}", c.f, name(t)) : fmt::format("{}{}", static_cast<float>(c.f), name(t));
+}
+
+class Printer {
+ public:
+  explicit Printer(const Kernel& k) : k_(k) {}
+
+  std::string run() {
+    line(0, "kernel " + k_.name);
+    for (const Param& p : k_.params) line(1, fmt::format("param {}: {} = {}", p.name, name(p.dtype), source(p)));
+    for (const Buffer& b : k_.buffers)
+      line(1, fmt::format("buffer {}: {} {} = {}", b.name, name(b.dtype), access(b.access), place(b)));
+    for (const Phase& p : k_.phases) {
+      line(1, fmt::format("phase {} groups {}", p.name, text(p.groups, precedence_loosest)));
+      block(2, p.body);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void line(int depth, const std::string& text) { out_.append(static_cast<std::size_t>(depth) * 2, ' ').append(text) += '\n'; }
+
+  static std::string source(const Param& p) {
+    switch (p.source) {
+      case Param::Source::extent: return fmt::format("extent({})", p.a);
+      case Param::Source::stride: return fmt::format("stride({}, {})", p.a, p.b);
+      case Param::Source::scalar: break;
+    }
+    return fmt::format("scalar({})", p.a);
+  }
+
+  static std::string_view access(Buffer::Access a) {
+    return a == Buffer::Access::read ? "read" : a == Buffer::Access::write ? "write" : "read_write";
+  }
+
+  std::string place(const Buffer& b) {
+    if (b.kind == Buffer::Kind::argument) return fmt::format("argument({})", b.tensor);
+    const std::string_view kind = b.kind == Buffer::Kind::launch_scratch ? "launch_scratch" : "worker_scratch";
+    return fmt::format("{}[{}]", kind, text(b.elements, precedence_guarded));
+  }
+
+  void block(int depth, const Block& b) {
+    for (StmtId s : b)
+      std::visit(support::overloaded{
+                     [&](const Let& x) {
+                       line(depth, fmt::format("let {} = {}", k_[x.var].name, text(x.value, precedence_guarded)));
+                     },
+                     [&](const For& x) { loop(depth, x); },
+                     [&](const If& x) {
+                       line(depth, "if " + text(x.condition, precedence_loosest));
+                       block(depth + 1, x.then);
+                       if (x.otherwise.empty()) return;
+                       line(depth, "else");
+                       block(depth + 1, x.otherwise);
+                     },
+                     [&](const Store& x) {
+                       std::string s = ref(x.ref) + " = " + text(x.value, precedence_loosest);
+                       if (x.guard) s += " if " + text(*x.guard, precedence_loosest);
+                       line(depth, s);
+                     },
+                 },
+                 k_[s].node);
+  }
+
+  void loop(int depth, const For& x) {
+    std::string head = fmt::format("for {} in {} .. {}", k_[x.var].name, text(x.lo, precedence_loosest),
+                                   text(x.hi, precedence_loosest));
+    std::string enter, result, next;
+    for (const For::Carry& c : x.carries) {
+      const char* comma = enter.empty() ? "" : ", ";
+      enter += fmt::format("{}{} = {}", comma, k_[c.inner].name, text(c.init, precedence_loosest));
+      result += comma + k_[c.result].name;
+      next += comma + text(c.next, precedence_loosest);
+    }
+    if (!x.carries.empty()) head += " carry " + enter + " gives " + result;
+    line(depth, head);
+    block(depth + 1, x.body);
+    if (!x.carries.empty()) line(depth + 1, "next " + next);
+  }
+
+  std::string ref(const Ref& r) { return fmt::format("{}[{}]", k_[r.buffer].name, text(r.offset, precedence_guarded)); }
+
+  // `e` in a place that takes operators of at least `precedence` without parentheses.
+  std::string text(ExprId e, int precedence) {
+    const Expr& x = k_[e];
+    return std::visit(support::overloaded{
+                          [&](const Const& c) { return constant_text(c, x.dtype); },
+                          [&](const Id& i) { return std::string(i.what == Id::What::group ? "group" : "worker"); },
+                          [&](const ParamRef& p) { return k_[p.param].name; },
+                          [&](const VarRef& v) { return k_[v.var].name; },
+                          [&](const Apply& a) { return apply(a, x.dtype, precedence); },
+                          [&](const Load& l) {
+                            if (!l.guard) return ref(l.ref);
+                            return enclosed(precedence > precedence_guarded,
+                                            fmt::format("{} if {} else {}", ref(l.ref), text(*l.guard, precedence_loosest),
+                                                        text(*l.otherwise, precedence_loosest)));
+                          },
+                      },
+                      x.node);
+  }
+
+  std::string apply(const Apply& a, DType result, int precedence) {
+    for (const Infix& i : infix_table)
+      if (i.op == a.op && a.args.size() == 2)
+        return enclosed(i.precedence < precedence, fmt::format("{} {} {}", text(a.args[0], i.precedence), i.spelling,
+                                                               text(a.args[1], i.precedence + 1)));
+    std::string s = a.op == Op::cast ? std::string(name(result))
+                    : a.op == Op::bits ? fmt::format("bits_{}", name(result))
+                                       : std::string(ops::name(a.op));
+    for (std::size_t i = 0; i < a.args.size(); ++i) s += (i ? ", " : "(") + text(a.args[i], precedence_guarded);
+    return s + ")";
+  }
+
+  static std::string enclosed(bool parentheses, std::string s) { return parentheses ? "(" + std::move(s) + ")" : s; }
+
+  const Kernel& k_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string print(const Kernel& k) { return Printer(k).run(); }
+
+}  // namespace cosmati::kernel
