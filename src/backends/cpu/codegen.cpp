@@ -1,0 +1,334 @@
+// The walk over kernel IR. Params and buffer addresses are loaded once at the top of a function, loops carry their values in
+// phis, nothing lives on the stack. What a guard protects (offset and value included) is evaluated only where the guard holds.
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/codegen.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "backends/cpu/scalar.h"
+#include "support/check.h"
+#include "support/overloaded.h"
+
+namespace cosmati::cpu {
+namespace {
+
+using kernel::Block;
+using kernel::Buffer;
+using kernel::ExprId;
+using support::overloaded;
+
+constexpr int deepest = 2000;  // nested expressions: the walk is recursive, here and in LLVM
+
+class Writer {
+ public:
+  Writer(const kernel::Kernel& k, LLVMModuleRef module)
+      : k_(k), at_{LLVMGetModuleContext(module), module, LLVMCreateBuilderInContext(LLVMGetModuleContext(module))} {}
+  ~Writer() { LLVMDisposeBuilder(at_.builder); }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  void phase(const kernel::Phase& phase, const std::string& symbol) {
+    begin(symbol, {i64(), i64(), i64(), pointer(), pointer()});
+    const LLVMValueRef first = LLVMGetParam(function_, 0), last = LLVMGetParam(function_, 1);
+    worker_ = LLVMGetParam(function_, 2);
+    load_params(LLVMGetParam(function_, 4));
+    load_buffers(LLVMGetParam(function_, 3));
+    loop(first, last, {}, [&](LLVMValueRef group, const std::vector<LLVMValueRef>&) {
+      group_ = group;
+      block(phase.body);
+      return std::vector<LLVMValueRef>{};
+    });
+    LLVMBuildRetVoid(at_.builder);
+  }
+
+  void sizes(const std::string& symbol) {
+    begin(symbol, {pointer(), pointer()});
+    load_params(LLVMGetParam(function_, 0));
+    const LLVMValueRef out = LLVMGetParam(function_, 1);
+    for (std::size_t i = 0; i < k_.phases.size(); ++i) {
+      const LLVMValueRef groups = value(k_.phases[i].groups);
+      std::fill(vars_.begin(), vars_.end(), nullptr);
+      group_ = middle(integer(0), groups);  // one group stands for all
+      worker_ = integer(0);
+      const LLVMValueRef all = LLVMBuildSIToFP(at_.builder, groups, real(), "");
+      store_field(out, i, offsetof(Size, groups), groups);
+      store_field(out, i, offsetof(Size, operations), LLVMBuildFMul(at_.builder, all, cost(k_.phases[i].body), ""));
+    }
+    LLVMBuildRetVoid(at_.builder);
+  }
+
+ private:
+  LLVMTypeRef i64() const { return LLVMInt64TypeInContext(at_.context); }
+  LLVMTypeRef real() const { return LLVMDoubleTypeInContext(at_.context); }
+  LLVMTypeRef pointer() const { return LLVMPointerTypeInContext(at_.context, 0); }
+  LLVMValueRef integer(std::int64_t value) const { return LLVMConstInt(i64(), static_cast<unsigned long long>(value), true); }
+
+  // ---- functions ----
+  void begin(const std::string& symbol, std::vector<LLVMTypeRef> types) {
+    const LLVMTypeRef none = LLVMVoidTypeInContext(at_.context);
+    function_ = LLVMAddFunction(at_.module, symbol.c_str(), LLVMFunctionType(none, types.data(), types.size(), false));
+    constexpr std::string_view nounwind = "nounwind";
+    LLVMAddAttributeAtIndex(
+        function_, LLVMAttributeFunctionIndex,
+        LLVMCreateEnumAttribute(at_.context, LLVMGetEnumAttributeKindForName(nounwind.data(), nounwind.size()), 0));
+    LLVMPositionBuilderAtEnd(at_.builder, new_block("entry"));
+    vars_.assign(k_.vars.size(), nullptr);
+    params_.clear();
+    buffers_.clear();
+  }
+
+  void load_params(LLVMValueRef array) {
+    for (std::size_t i = 0; i < k_.params.size(); ++i) {
+      const kernel::Param& p = k_.params[i];
+      const LLVMValueRef word = LLVMBuildLoad2(at_.builder, i64(), element(i64(), array, integer(i)), p.name.c_str());
+      const DType as = is_float(p.dtype) ? (byte_size(p.dtype) == 8 ? DType::i64_ : DType::i32_) : p.dtype;
+      LLVMValueRef value = is_bool(as) ? LLVMBuildICmp(at_.builder, LLVMIntNE, word, integer(0), "")
+                                       : LLVMBuildIntCast2(at_.builder, word, register_type(at_, as), true, "");
+      if (is_float(p.dtype) && byte_size(p.dtype) < 4)
+        value = LLVMBuildTrunc(at_.builder, value, register_type(at_, p.dtype), "");
+      params_.push_back(LLVMBuildBitCast(at_.builder, value, register_type(at_, p.dtype), ""));
+    }
+  }
+
+  void load_buffers(LLVMValueRef array) {
+    for (std::size_t i = 0; i < k_.buffers.size(); ++i) {
+      const Buffer& b = k_.buffers[i];
+      LLVMValueRef origin = LLVMBuildLoad2(at_.builder, pointer(), element(pointer(), array, integer(i)), b.name.c_str());
+      if (b.kind == Buffer::Kind::worker_scratch)
+        origin = element(memory_type(at_, b.dtype), origin, LLVMBuildMul(at_.builder, worker_, value(b.elements), ""));
+      buffers_.push_back(origin);
+    }
+  }
+
+  void store_field(LLVMValueRef sizes, std::size_t phase, std::size_t offset, LLVMValueRef value) {
+    const LLVMTypeRef byte = LLVMInt8TypeInContext(at_.context);
+    LLVMBuildStore(at_.builder, value, element(byte, sizes, integer(phase * sizeof(Size) + offset)));
+  }
+
+  LLVMValueRef element(LLVMTypeRef type, LLVMValueRef base, LLVMValueRef index) {
+    return LLVMBuildGEP2(at_.builder, type, base, &index, 1, "");
+  }
+
+  LLVMBasicBlockRef new_block(const char* name) { return LLVMAppendBasicBlockInContext(at_.context, function_, name); }
+  LLVMBasicBlockRef here() const { return LLVMGetInsertBlock(at_.builder); }
+
+  LLVMValueRef phi(LLVMValueRef x, LLVMBasicBlockRef from_x, LLVMValueRef y, LLVMBasicBlockRef from_y, const char* name = "") {
+    const LLVMValueRef merged = LLVMBuildPhi(at_.builder, LLVMTypeOf(x), name);
+    LLVMAddIncoming(merged, &x, &from_x, 1);
+    LLVMAddIncoming(merged, &y, &from_y, 1);
+    return merged;
+  }
+
+  // for i in lo .. hi: the body gets i and the carried values and gives the next ones. Tested at the bottom, so that what does
+  // not change in the body can move in front of it.
+  template <class Body>
+  std::vector<LLVMValueRef> loop(LLVMValueRef lo, LLVMValueRef hi, const std::vector<LLVMValueRef>& init, Body body) {
+    const LLVMBasicBlockRef before = here(), top = new_block("loop"), after = new_block("done");
+    LLVMBuildCondBr(at_.builder, LLVMBuildICmp(at_.builder, LLVMIntSLT, lo, hi, ""), top, after);
+    LLVMPositionBuilderAtEnd(at_.builder, top);
+    const LLVMValueRef i = LLVMBuildPhi(at_.builder, i64(), "i");
+    std::vector<LLVMValueRef> inner;
+    for (const LLVMValueRef x : init) inner.push_back(LLVMBuildPhi(at_.builder, LLVMTypeOf(x), "carry"));
+    const std::vector<LLVMValueRef> next = body(i, inner);
+    const LLVMValueRef following = LLVMBuildNSWAdd(at_.builder, i, integer(1), "");
+    LLVMBuildCondBr(at_.builder, LLVMBuildICmp(at_.builder, LLVMIntSLT, following, hi, ""), top, after);
+    const LLVMBasicBlockRef bottom = here();
+    const auto enters = [&](LLVMValueRef into, LLVMValueRef first, LLVMValueRef again) {
+      LLVMValueRef values[] = {first, again};
+      LLVMBasicBlockRef blocks[] = {before, bottom};
+      LLVMAddIncoming(into, values, blocks, 2);
+    };
+    enters(i, lo, following);
+    for (std::size_t c = 0; c < init.size(); ++c) enters(inner[c], init[c], next[c]);
+    LLVMPositionBuilderAtEnd(at_.builder, after);
+    std::vector<LLVMValueRef> results;
+    for (std::size_t c = 0; c < init.size(); ++c) results.push_back(phi(init[c], before, next[c], bottom));
+    return results;
+  }
+
+  // The value of then() where the condition holds, else of otherwise(); both may give null (statements).
+  template <class Then, class Otherwise>
+  LLVMValueRef branch(LLVMValueRef condition, Then then, Otherwise otherwise) {
+    const LLVMBasicBlockRef yes = new_block("then"), no = new_block("else"), after = new_block("after");
+    LLVMBuildCondBr(at_.builder, condition, yes, no);
+    LLVMPositionBuilderAtEnd(at_.builder, yes);
+    const LLVMValueRef x = then();
+    const LLVMBasicBlockRef yes_end = here();
+    LLVMBuildBr(at_.builder, after);
+    LLVMPositionBuilderAtEnd(at_.builder, no);
+    const LLVMValueRef y = otherwise();
+    const LLVMBasicBlockRef no_end = here();
+    LLVMBuildBr(at_.builder, after);
+    LLVMPositionBuilderAtEnd(at_.builder, after);
+    return x ? phi(x, yes_end, y, no_end) : nullptr;
+  }
+
+  // ---- expressions ----
+  LLVMValueRef value(ExprId e, int depth = 0) {
+    if (depth > deepest)
+      throw Error(ErrorCode::not_supported, {}, fmt::format("kernel {}: an expression nests deeper than {}", k_.name, deepest),
+                  "bind parts of it with let");
+    const kernel::Expr& expr = k_[e];
+    return std::visit(
+        overloaded{[&](const kernel::Const& c) { return constant(at_, expr.dtype, {c.f, c.i}); },
+                   [&](const kernel::Id& id) { return id.what == kernel::Id::What::group ? group_ : worker_; },
+                   [&](const kernel::ParamRef& p) { return params_[p.param.index]; },
+                   [&](const kernel::VarRef& v) {
+                     COSMATI_CHECK(vars_[v.var.index], "kernel {}: {} is read before it is bound", k_.name, k_[v.var].name);
+                     return vars_[v.var.index];
+                   },
+                   [&](const kernel::Apply& a) { return operation(expr.dtype, a, depth); },
+                   [&](const kernel::Load& l) {
+                     if (!l.guard) return load(l, depth);
+                     return branch(
+                         value(*l.guard, depth + 1), [&] { return load(l, depth); }, [&] { return value(*l.otherwise, depth + 1); });
+                   }},
+        expr.node);
+  }
+
+  LLVMValueRef operation(DType result, const kernel::Apply& a, int depth) {
+    std::vector<LLVMValueRef> args;
+    for (const ExprId arg : a.args) args.push_back(value(arg, depth + 1));
+    return apply(at_, a.op, k_[a.args.back()].dtype, result, args);
+  }
+
+  LLVMValueRef address(const kernel::Ref& ref, int depth) {
+    return element(memory_type(at_, k_[ref.buffer].dtype), buffers_[ref.buffer.index], value(ref.offset, depth + 1));
+  }
+
+  // Elements of a view may lie at any address.
+  LLVMValueRef load(const kernel::Load& l, int depth) {
+    const DType t = k_[l.ref.buffer].dtype;
+    const LLVMTypeRef type = memory_type(at_, t);
+    const LLVMValueRef loaded = LLVMBuildLoad2(at_.builder, type, address(l.ref, depth), "");
+    LLVMSetAlignment(loaded, 1);
+    return is_bool(t) ? LLVMBuildICmp(at_.builder, LLVMIntNE, loaded, LLVMConstNull(type), "") : loaded;
+  }
+
+  // ---- statements ----
+  void block(const Block& statements) {
+    for (const kernel::StmtId s : statements)
+      std::visit(overloaded{[&](const kernel::Let& let) { vars_[let.var.index] = value(let.value); },
+                            [&](const kernel::For& f) { for_loop(f); },
+                            [&](const kernel::If& i) {
+                              branch(
+                                  value(i.condition), [&] { return block(i.then), nullptr; },
+                                  [&] { return block(i.otherwise), nullptr; });
+                            },
+                            [&](const kernel::Store& s) {
+                              if (!s.guard) return store(s);
+                              branch(
+                                  value(*s.guard), [&] { return store(s), nullptr; }, [] { return nullptr; });
+                            }},
+                 k_[s].node);
+  }
+
+  void store(const kernel::Store& s) {
+    const DType t = k_[s.ref.buffer].dtype;
+    LLVMValueRef stored = value(s.value);
+    if (is_bool(t)) stored = LLVMBuildZExt(at_.builder, stored, memory_type(at_, t), "");
+    LLVMSetAlignment(LLVMBuildStore(at_.builder, stored, address(s.ref, 0)), 1);
+  }
+
+  void for_loop(const kernel::For& f) {
+    const LLVMValueRef lo = value(f.lo), hi = value(f.hi);
+    std::vector<LLVMValueRef> init;
+    for (const auto& carry : f.carries) init.push_back(value(carry.init));
+    const auto results = loop(lo, hi, init, [&](LLVMValueRef i, const std::vector<LLVMValueRef>& inner) {
+      vars_[f.var.index] = i;
+      for (std::size_t c = 0; c < inner.size(); ++c) vars_[f.carries[c].inner.index] = inner[c];
+      block(f.body);
+      std::vector<LLVMValueRef> next;
+      for (const auto& carry : f.carries) next.push_back(value(carry.next));
+      return next;
+    });
+    for (std::size_t c = 0; c < results.size(); ++c) vars_[f.carries[c].result.index] = results[c];
+  }
+
+  // ---- the estimate ----
+  // Straight-line code over what is known before the launch: params, and variables computed from them. A loop variable stands at
+  // the middle of its range; a loop whose range depends on memory counts as `unknown_trips`.
+  static constexpr double unknown_trips = 64, memory_cost = 2, library_cost = 20;
+
+  LLVMValueRef number(double x) const { return LLVMConstReal(real(), x); }
+  LLVMValueRef add(LLVMValueRef x, LLVMValueRef y) { return LLVMBuildFAdd(at_.builder, x, y, ""); }
+
+  LLVMValueRef middle(LLVMValueRef lo, LLVMValueRef hi) {
+    const LLVMValueRef half = LLVMBuildAShr(at_.builder, LLVMBuildSub(at_.builder, hi, lo, ""), integer(1), "");
+    return LLVMBuildAdd(at_.builder, lo, half, "");
+  }
+
+  bool known(ExprId e, int depth = 0) const {
+    return std::visit(overloaded{[&](const kernel::VarRef& v) { return vars_[v.var.index] != nullptr; },
+                                 [&](const kernel::Load&) { return false; },
+                                 [&](const kernel::Apply& a) {
+                                   return depth < deepest && std::all_of(a.args.begin(), a.args.end(),
+                                                                         [&](ExprId x) { return known(x, depth + 1); });
+                                 },
+                                 [](const auto&) { return true; }},
+                      k_[e].node);
+  }
+
+  double operations(ExprId e, int depth = 0) const {
+    if (depth > deepest) return 0;
+    return std::visit(overloaded{[&](const kernel::Load& l) { return memory_cost + operations(l.ref.offset, depth + 1); },
+                                 [&](const kernel::Apply& a) {
+                                   const auto& rows = library_functions();
+                                   double sum = std::any_of(rows.begin(), rows.end(), [&](auto& row) { return row.op == a.op; })
+                                                    ? library_cost
+                                                    : 1;
+                                   for (const ExprId x : a.args) sum += operations(x, depth + 1);
+                                   return sum;
+                                 },
+                                 [](const auto&) { return 0.0; }},
+                      k_[e].node);
+  }
+
+  LLVMValueRef cost(const Block& statements) {
+    LLVMValueRef sum = number(1);
+    for (const kernel::StmtId s : statements)
+      std::visit(overloaded{[&](const kernel::Let& let) {
+                              if (known(let.value)) vars_[let.var.index] = value(let.value);
+                              sum = add(sum, number(operations(let.value)));
+                            },
+                            [&](const kernel::If& i) { sum = add(sum, add(cost(i.then), cost(i.otherwise))); },
+                            [&](const kernel::Store& s) {
+                              sum = add(sum, number(memory_cost + operations(s.value) + operations(s.ref.offset)));
+                            },
+                            [&](const kernel::For& f) { sum = add(sum, cost(f)); }},
+                 k_[s].node);
+    return sum;
+  }
+
+  LLVMValueRef cost(const kernel::For& f) {
+    LLVMValueRef trips = number(unknown_trips);
+    if (known(f.lo) && known(f.hi)) {
+      const LLVMValueRef lo = value(f.lo), hi = value(f.hi);
+      const LLVMValueRef span = LLVMBuildSub(at_.builder, hi, lo, ""), empty = LLVMBuildICmp(at_.builder, LLVMIntSLE, hi, lo, "");
+      trips = LLVMBuildSIToFP(at_.builder, LLVMBuildSelect(at_.builder, empty, integer(0), span, ""), real(), "");
+      vars_[f.var.index] = middle(lo, hi);
+    }
+    LLVMValueRef once = cost(f.body);
+    for (const auto& carry : f.carries) once = add(once, number(1 + operations(carry.next)));
+    return LLVMBuildFMul(at_.builder, trips, once, "");
+  }
+
+  const kernel::Kernel& k_;
+  Place at_;
+  LLVMValueRef function_ = nullptr, group_ = nullptr, worker_ = nullptr;
+  std::vector<LLVMValueRef> params_, buffers_, vars_;  // by id; buffers: the address of the origin; vars: null where not known
+};
+
+}  // namespace
+
+std::string phase_symbol(const std::string& prefix, std::size_t phase) { return fmt::format("{}_phase_{}", prefix, phase); }
+std::string sizes_symbol(const std::string& prefix) { return prefix + "_sizes"; }
+
+void generate(const kernel::Kernel& k, const std::string& prefix, LLVMModuleRef module) {
+  Writer writer(k, module);
+  for (std::size_t i = 0; i < k.phases.size(); ++i) writer.phase(k.phases[i], phase_symbol(prefix, i));
+  writer.sizes(sizes_symbol(prefix));
+}
+
+}  // namespace cosmati::cpu

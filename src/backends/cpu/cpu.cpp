@@ -1,0 +1,105 @@
+// An executable: linked phases, and how a launch is cut into tasks. Groups are independent, so the cut never changes a bit.
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/cpu.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include <fmt/format.h>
+
+#include <cosmati/error.h>
+
+#include "backends/cpu/codegen.h"
+#include "backends/cpu/float_state.h"
+#include "backends/cpu/machine.h"
+#include "backends/cpu/pool.h"
+#include "support/check.h"
+
+namespace cosmati::cpu {
+namespace {
+
+constexpr double operations_per_task = 40'000;  // some ten microseconds: about what waking a thread costs
+constexpr std::int64_t pieces_per_task = 4;     // tasks take groups in pieces, so that a slow one does not hold up the rest
+
+class Compiled : public kernel::Executable {
+ public:
+  Compiled(const kernel::Kernel& k, const std::string& prefix, LLVMMemoryBufferRef object, const Options& options)
+      : code_(object),
+        workers_(options.threads > 0 ? options.threads : pool_size()),
+        executor_(options.executor),
+        buffers_(k.buffers.size()),
+        params_(k.params.size()) {
+    sizes_ = reinterpret_cast<SizesFunction*>(code_.address(sizes_symbol(prefix)));
+    for (std::size_t i = 0; i < k.phases.size(); ++i)
+      phases_.push_back(reinterpret_cast<PhaseFunction*>(code_.address(phase_symbol(prefix, i))));
+  }
+
+  int workers() const override { return workers_; }
+
+  void run(const kernel::Launch& launch) const override {
+    COSMATI_CHECK(launch.buffers.size() == buffers_ && launch.params.size() == params_,
+                  "a launch of {} buffers and {} params for a kernel of {} and {}", launch.buffers.size(), launch.params.size(),
+                  buffers_, params_);
+    std::vector<void*> buffers;
+    for (const kernel::Memory& m : launch.buffers) buffers.push_back(m.data);
+    std::vector<Size> sizes(phases_.size());
+    {
+      const DefaultFloatState state;
+      sizes_(launch.params.data(), sizes.data());
+    }
+    for (std::size_t i = 0; i < phases_.size(); ++i) run_phase(phases_[i], sizes[i], buffers.data(), launch.params.data());
+  }
+
+ private:
+  void run_phase(PhaseFunction* phase, const Size& size, void* const* buffers, const std::int64_t* params) const {
+    if (size.groups <= 0) return;
+    const double limit = static_cast<double>(std::min<std::int64_t>(size.groups, workers_));
+    const int tasks = static_cast<int>(std::max(1.0, std::min(limit, size.operations / operations_per_task)));
+    if (tasks == 1) {
+      const DefaultFloatState state;
+      return phase(0, size.groups, 0, buffers, params);
+    }
+    const std::int64_t piece = std::max<std::int64_t>(1, size.groups / (tasks * pieces_per_task));
+    const std::int64_t pieces = (size.groups - 1) / piece + 1;
+    std::atomic<std::int64_t> next = 0;
+    const std::function<void(int)> task = [&](int worker) {
+      const DefaultFloatState state;
+      for (std::int64_t at; (at = next.fetch_add(1, std::memory_order_relaxed)) < pieces;)
+        phase(at * piece, at + 1 == pieces ? size.groups : (at + 1) * piece, worker, buffers, params);
+    };
+    if (executor_)
+      executor_(tasks, task);
+    else
+      pool_run(tasks, task);
+  }
+
+  Code code_;
+  int workers_;
+  Executor executor_;
+  std::size_t buffers_, params_;
+  SizesFunction* sizes_ = nullptr;
+  std::vector<PhaseFunction*> phases_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel::Executable> compile(const kernel::Kernel& k, const Options& options) {
+  static std::atomic<std::uint64_t> count = 0;
+  // The linker has one name space for all executables of the process.
+  const std::string prefix = fmt::format("cosmati_{}", count.fetch_add(1, std::memory_order_relaxed));
+  Unit unit(k.name);
+  generate(k, prefix, unit.module());
+  unit.finish(options.optimization);
+  return std::make_unique<Compiled>(k, prefix, unit.object(), options);
+}
+
+std::string emit(const kernel::Kernel& k, const std::string& as, const Options& options) {
+  if (as != "llvm" && as != "asm")
+    throw Error(ErrorCode::bad_argument, {}, fmt::format("the cpu emits no {}", as), "llvm or asm");
+  Unit unit(k.name);
+  generate(k, k.name, unit.module());
+  unit.finish(options.optimization);
+  return as == "llvm" ? unit.llvm() : unit.assembly();
+}
+
+}  // namespace cosmati::cpu

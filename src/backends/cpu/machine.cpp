@@ -1,0 +1,188 @@
+// Each compilation has its own context and target machine, so any number of threads compile at once; what they share is the
+// linker (LLJIT), which locks for itself. Passes are few: kernel IR comes with its loops and values placed.
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/machine.h"
+
+#include <cmath>
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/LLJIT.h>
+#include <llvm-c/Orc.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+
+#include "backends/cpu/scalar.h"
+#include "support/check.h"
+
+namespace cosmati::cpu {
+namespace {
+
+constexpr const char* lean_passes = "function(sroa,early-cse<memssa>,instcombine,simplifycfg,loop-mssa(licm),gvn,instcombine)";
+
+std::string take(char* message) {
+  std::string text = message ? message : "";
+  LLVMDisposeMessage(message);
+  return text;
+}
+
+void expect(LLVMErrorRef error, const char* what) {
+  if (!error) return;
+  char* message = LLVMGetErrorMessage(error);
+  std::string text = message;
+  LLVMDisposeErrorMessage(message);
+  throw InternalError(fmt::format("cpu: LLVM, {}: {}", what, text));
+}
+
+struct Native {
+  HostFacts facts;
+  std::string triple;
+  LLVMTargetRef target = nullptr;
+};
+
+const Native& native() {
+  static const Native made = [] {
+    Native n;
+    COSMATI_CHECK(!LLVMInitializeNativeTarget() && !LLVMInitializeNativeAsmPrinter(), "LLVM was built without this processor");
+    n.facts = {take(LLVMGetHostCPUName()), take(LLVMGetHostCPUFeatures())};
+    n.triple = take(LLVMGetDefaultTargetTriple());
+    char* message = nullptr;
+    if (LLVMGetTargetFromTriple(n.triple.c_str(), &n.target, &message))
+      throw InternalError(fmt::format("cpu: LLVM, target {}: {}", n.triple, take(message)));
+    return n;
+  }();
+  return made;
+}
+
+void keep_diagnostic(LLVMDiagnosticInfoRef info, void* text) {
+  if (LLVMGetDiagInfoSeverity(info) == LLVMDSError) *static_cast<std::string*>(text) += take(LLVMGetDiagInfoDescription(info)) + "\n";
+}
+
+// ---- the linker ------------------------------------------------------------------------------------------------------
+
+// Functions that code calls by name: the rows of library_functions, and what LLVM calls where the processor lacks an instruction.
+std::vector<std::pair<const char*, void*>> symbols() {
+  std::vector<std::pair<const char*, void*>> all;
+  for (const LibraryFunction& row : library_functions()) all.emplace_back(row.symbol, row.address);
+  using F1 = float (*)(float);
+  using D1 = double (*)(double);
+  using F3 = float (*)(float, float, float);
+  using D3 = double (*)(double, double, double);
+#define ROW(f)                                                     \
+  all.emplace_back(#f, reinterpret_cast<void*>(static_cast<D1>(std::f))); \
+  all.emplace_back(#f "f", reinterpret_cast<void*>(static_cast<F1>(std::f)))
+  ROW(floor);
+  ROW(ceil);
+  ROW(trunc);
+  ROW(nearbyint);
+  ROW(sqrt);
+#undef ROW
+  all.emplace_back("fma", reinterpret_cast<void*>(static_cast<D3>(std::fma)));
+  all.emplace_back("fmaf", reinterpret_cast<void*>(static_cast<F3>(std::fma)));
+  return all;
+}
+
+// Made once and never destroyed: executables may outlive everything else of the process.
+LLVMOrcLLJITRef linker() {
+  static const LLVMOrcLLJITRef made = [] {
+    native();
+    LLVMOrcLLJITRef jit = nullptr;
+    expect(LLVMOrcCreateLLJIT(&jit, LLVMOrcCreateLLJITBuilder()), "making the linker");
+    std::vector<LLVMOrcCSymbolMapPair> pairs;
+    for (const auto& [name, address] : symbols())
+      pairs.push_back({LLVMOrcLLJITMangleAndIntern(jit, name),
+                       {reinterpret_cast<LLVMOrcExecutorAddress>(address), {LLVMJITSymbolGenericFlagsExported, 0}}});
+    expect(LLVMOrcJITDylibDefine(LLVMOrcLLJITGetMainJITDylib(jit), LLVMOrcAbsoluteSymbols(pairs.data(), pairs.size())),
+           "naming the library functions");
+    return jit;
+  }();
+  return made;
+}
+
+}  // namespace
+
+const HostFacts& host_facts() { return native().facts; }
+
+Unit::Unit(const std::string& name)
+    : context_(LLVMContextCreate()), module_(LLVMModuleCreateWithNameInContext(name.c_str(), context_)), machine_(nullptr) {
+  const Native& n = native();
+  LLVMContextSetDiagnosticHandler(context_, keep_diagnostic, &diagnostics_);
+  machine_ = LLVMCreateTargetMachine(n.target, n.triple.c_str(), n.facts.cpu.c_str(), n.facts.features.c_str(),
+                                     LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelJITDefault);
+  const LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine_);
+  LLVMSetModuleDataLayout(module_, layout);
+  LLVMDisposeTargetData(layout);
+  LLVMSetTarget(module_, n.triple.c_str());
+}
+
+Unit::~Unit() {
+  LLVMDisposeTargetMachine(machine_);
+  LLVMDisposeModule(module_);
+  LLVMContextDispose(context_);
+}
+
+void Unit::verify(const char* when) const {
+  char* message = nullptr;
+  const bool broken = LLVMVerifyModule(module_, LLVMReturnStatusAction, &message);
+  const std::string text = take(message);
+  if (broken) throw InternalError(fmt::format("cpu: the LLVM module is malformed {}: {}\n{}", when, text, llvm()));
+}
+
+void Unit::finish(int optimization) {
+  verify("as generated");
+  if (optimization == 0) return;
+  const LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+  const LLVMErrorRef error = LLVMRunPasses(module_, lean_passes, machine_, options);
+  LLVMDisposePassBuilderOptions(options);
+  expect(error, "passes");
+  verify("after the passes");
+}
+
+std::string Unit::llvm() const { return take(LLVMPrintModuleToString(module_)); }
+
+LLVMMemoryBufferRef Unit::emit(LLVMCodeGenFileType type) const {
+  char* message = nullptr;
+  LLVMMemoryBufferRef buffer = nullptr;
+  if (LLVMTargetMachineEmitToMemoryBuffer(machine_, module_, type, &message, &buffer))
+    throw InternalError(fmt::format("cpu: LLVM, code generation: {}", take(message)));
+  if (!diagnostics_.empty()) {
+    LLVMDisposeMemoryBuffer(buffer);
+    throw InternalError(fmt::format("cpu: LLVM, code generation: {}", diagnostics_));
+  }
+  return buffer;
+}
+
+std::string Unit::assembly() const {
+  const LLVMMemoryBufferRef buffer = emit(LLVMAssemblyFile);
+  std::string text(LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
+  LLVMDisposeMemoryBuffer(buffer);
+  return text;
+}
+
+LLVMMemoryBufferRef Unit::object() const { return emit(LLVMObjectFile); }
+
+struct Code::Impl {
+  LLVMOrcResourceTrackerRef tracker;
+};
+
+Code::Code(LLVMMemoryBufferRef object) {
+  const LLVMOrcLLJITRef jit = linker();
+  impl_ = std::make_unique<Impl>(Impl{LLVMOrcJITDylibCreateResourceTracker(LLVMOrcLLJITGetMainJITDylib(jit))});
+  const LLVMErrorRef error = LLVMOrcLLJITAddObjectFileWithRT(jit, impl_->tracker, object);
+  if (!error) return;
+  LLVMOrcReleaseResourceTracker(impl_->tracker);
+  expect(error, "adding an object");
+}
+
+Code::~Code() {
+  if (const LLVMErrorRef error = LLVMOrcResourceTrackerRemove(impl_->tracker)) LLVMConsumeError(error);
+  LLVMOrcReleaseResourceTracker(impl_->tracker);
+}
+
+std::uint64_t Code::address(const std::string& symbol) const {
+  LLVMOrcExecutorAddress address = 0;
+  expect(LLVMOrcLLJITLookup(linker(), &address, symbol.c_str()), "linking");
+  return address;
+}
+
+}  // namespace cosmati::cpu
