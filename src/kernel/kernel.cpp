@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernel/laws.h"
 #include "kernel/text.h"
 #include "support/check.h"
 
@@ -75,19 +76,13 @@ std::optional<ExprId> identity(const Kernel& k, Op op, const std::vector<ExprId>
   }
 }
 
-DType result_type(const Kernel& k, Op op, const std::vector<ExprId>& args) {
-  const ops::Typing typing = ops::info(op).typing;
-  if (typing == ops::Typing::comparison || typing == ops::Typing::test || typing == ops::Typing::logical) return DType::bool_;
-  return typing == ops::Typing::select ? k[args[1]].dtype : k[args[0]].dtype;
-}
-
 constexpr std::string_view reserved_words[] = {"kernel", "param", "buffer", "phase", "groups", "let",  "for",  "in",  "carry",
                                                "gives",  "next",  "if",     "else",  "group",  "worker", "true", "false", "and",
                                                "or"};
 
 std::string sanitised(const std::string& name) {
   std::string s;
-  for (char c : name) s += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  for (char c : name) s += is_identifier(std::string{'_', c}) ? c : '_';
   if (s.empty() || std::isdigit(static_cast<unsigned char>(s[0]))) s.insert(0, "v");
   return s;
 }
@@ -98,6 +93,12 @@ ExprId append(Kernel& k, ExprNode node, DType dtype) {
 }
 
 }  // namespace
+
+DType result_type(const Kernel& k, Op op, const std::vector<ExprId>& args) {
+  const ops::Typing typing = ops::info(op).typing;
+  if (typing == ops::Typing::comparison || typing == ops::Typing::test || typing == ops::Typing::logical) return DType::bool_;
+  return typing == ops::Typing::select ? k[args[1]].dtype : k[args[0]].dtype;
+}
 
 bool is_identifier(std::string_view name) {
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) return false;

@@ -128,9 +128,9 @@ class Printer {
                           [&](const Apply& a) { return apply(a, x.dtype, precedence); },
                           [&](const Load& l) {
                             if (!l.guard) return ref(l.ref);
-                            return enclosed(precedence > precedence_guarded,
-                                            fmt::format("{} if {} else {}", ref(l.ref), text(*l.guard, precedence_loosest),
-                                                        text(*l.otherwise, precedence_loosest)));
+                            const std::string otherwise = l.otherwise ? text(*l.otherwise, precedence_loosest) : "(missing)";
+                            return enclosed(precedence > precedence_guarded, fmt::format("{} if {} else {}", ref(l.ref),
+                                                                                         text(*l.guard, precedence_loosest), otherwise));
                           },
                       },
                       x.node);
