@@ -15,6 +15,7 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <cosmati/error.h>
 

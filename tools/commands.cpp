@@ -1,0 +1,237 @@
+// The commands of the tool, on the public headers. Files appear only after everything else has succeeded.
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/commands.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include <cosmati/program.h>
+
+#include "tools/arguments.h"
+#include "tools/copy.h"
+#include "tools/npy.h"
+#include "tools/progress.h"
+
+namespace cosmati::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (in) text << in.rdbuf();
+  if (!in) throw Error(ErrorCode::bad_file, Where{path, 0, 0}, fmt::format("the file cannot be read: {}", std::strerror(errno)));
+  return text.str();
+}
+
+// Written under a temporary name, then renamed.
+void write_text(const fs::path& path, const std::string& text) {
+  const fs::path temporary = path.string() + fmt::format(".{}", ::getpid());
+  std::ofstream out(temporary, std::ios::binary);
+  out << text;
+  out.close();
+  std::error_code problem;
+  if (out) fs::rename(temporary, path, problem);
+  if (out && !problem) return;
+  const std::string why = problem ? problem.message() : std::strerror(errno);
+  fs::remove(temporary, problem);
+  throw Error(ErrorCode::bad_file, Where{path.string(), 0, 0}, "the file cannot be written: " + why);
+}
+
+struct Prepared {
+  Program program;
+  Bindings bindings;
+  Function function;
+};
+
+// Loads the program, its arguments and the outputs they imply.
+Prepared prepare(const Invocation& invocation) {
+  Program program = load(invocation.program);
+  Options options;
+  for (const std::string& text : invocation.knobs) {
+    auto [knob, value] = split_assignment(text, "--set");
+    if (!options.knobs.emplace(knob, value).second) throw Error(ErrorCode::bad_knob, {}, fmt::format("knob '{}' is set twice", knob));
+  }
+  if (!invocation.plan.empty()) options.plan = read_text(invocation.plan);
+  Device device = invocation.device.empty() ? Device::pick() : Device::named(invocation.device);
+  std::optional<Bindings> bindings;
+  {
+    Progress progress("reading and generating arguments");
+    bindings.emplace(program, invocation.arguments, invocation.seed);
+  }
+  Function function(program, device, options);
+  bindings->add_outputs(function.missing_outputs(bindings->arguments()));
+  return {std::move(program), std::move(*bindings), std::move(function)};
+}
+
+void report_outputs(const Bindings& bindings, Report& report) {
+  Json outputs = Json::array();
+  for (const auto& [name, view] : bindings.written()) {
+    const Summary s = summarise(view);
+    report.line(fmt::format("{} {} {:.6g} {:.6g} {:.6g} {}", name, type_text(view), s.min, s.max, s.mean, s.nan));
+    outputs.push_back({{"name", name}, {"dtype", cosmati::name(view.dtype)}, {"shape", view.shape}, {"min", number(s.min)},
+                       {"max", number(s.max)}, {"mean", number(s.mean)}, {"nan", s.nan}});
+  }
+  report.object()["outputs"] = std::move(outputs);
+}
+
+void report_judgements(const std::vector<Judgement>& judgements, Report& report) {
+  Json checks = Json::array();
+  for (const Judgement& j : judgements) {
+    std::string line = fmt::format("check {} {:.3g} {:.3g} {:.3g} ", j.output, j.max_abs, j.max_rel, j.bound);
+    line += j.ok ? "ok" : fmt::format("FAILED at {}: got {:.9g}, expected {:.9g}", index_text(j.at), j.got, j.expected);
+    if (j.unjudged > 0) line += fmt::format(" ({} elements unjudged: their bound exceeds their value)", j.unjudged);
+    report.line(line);
+    Json check = {{"output", j.output}, {"max_abs", number(j.max_abs)}, {"max_rel", number(j.max_rel)}, {"bound", number(j.bound)},
+                  {"ok", j.ok}, {"unjudged", j.unjudged}};
+    if (!j.ok) {
+      check["at"] = j.at;
+      check["got"] = number(j.got);
+      check["expected"] = number(j.expected);
+      report.failed(check_failed);
+    }
+    checks.push_back(std::move(check));
+  }
+  report.object()["checks"] = std::move(checks);
+}
+
+// What --out names: any tensor of the program, so that generated inputs can be kept too.
+const TensorView& tensor_to_write(const Prepared& p, const std::string& name) {
+  const TensorView* view = p.bindings.find(name);
+  if (!view) throw Error(ErrorCode::bad_argument, {}, fmt::format("--out: {} has no tensor '{}'", p.program.name(), name));
+  return *view;
+}
+
+}  // namespace
+
+void run(const Invocation& invocation, const RunOptions& options, Report& report) {
+  Prepared p = prepare(invocation);
+  std::vector<std::pair<std::string, std::string>> outs, probes;
+  for (const std::string& text : options.outs) outs.push_back(split_assignment(text, "--out"));
+  for (const std::string& text : options.probes) probes.push_back(split_assignment(text, "--probe"));
+  for (const auto& [name, path] : outs) tensor_to_write(p, name);
+
+  const Bindings before = options.check || options.time || !probes.empty() ? p.bindings.copy_written() : p.bindings;
+  std::vector<NpyWriter> files;
+  for (const auto& [name, path] : probes) {
+    Progress progress("probing " + name);
+    Probe found = probe(p.program, before.arguments(), name);
+    report.line(fmt::format("probe {} f64[{}] over {}", name, fmt::join(found.shape, ","), fmt::join(found.axes, ", ")));
+    report.object()["probes"].push_back({{"name", name}, {"axes", found.axes}, {"shape", found.shape}, {"file", path}});
+    files.emplace_back(path, TensorView(found.values.data(), DType::f64_, found.shape));
+  }
+  {
+    Progress progress("running " + p.program.name());
+    p.function(p.bindings.arguments());
+  }
+  report_outputs(p.bindings, report);
+  for (const auto& [name, path] : outs) files.emplace_back(path, tensor_to_write(p, name));
+  if (options.check) {
+    Progress progress("checking against the oracle");
+    report_judgements(judge(p.program, before.arguments(), p.bindings.arguments()), report);
+  }
+  if (options.time) {
+    Progress progress("timing", 2);
+    const Arguments arguments = before.arguments();
+    // A copy reads and writes each of its bytes once.
+    const std::int64_t bytes = (p.bindings.moved_bytes() + 1) / 2;
+    const Timing t = time_beside_copy([&] { p.function(arguments); }, bytes);
+    report.line(fmt::format("time {:.1f} us copy {:.1f} us ratio {:.2f} ({} bytes copied, medians of {})", t.ours_us, t.copy_us,
+                            t.ours_us / t.copy_us, bytes, t.rounds));
+    report.object()["time_us"] = t.ours_us;
+    report.object()["copy_us"] = t.copy_us;
+    report.object()["copy_bytes"] = bytes;
+  }
+  report.object()["compiles"] = p.function.compiles();
+  for (NpyWriter& file : files) file.commit();
+}
+
+void check(const std::vector<std::string>& files, std::uint64_t seed, Report& report) {
+  std::vector<Program> programs;
+  for (const std::string& spec : files) {
+    try {
+      std::error_code ignored;
+      const bool one = !fs::exists(spec, ignored) && spec.find(':') != std::string::npos;
+      for (Program& program : one ? std::vector{load(spec)} : load_all(spec)) programs.push_back(std::move(program));
+    } catch (...) {
+      report.error(std::current_exception());
+    }
+  }
+  Json checked = Json::array();
+  Progress progress(fmt::format("checking {} programs", programs.size()));
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    bool ok = true;
+    try {
+      cosmati::check(programs[i], seed);
+      report.line(programs[i].name() + ": ok");
+    } catch (...) {
+      ok = false;
+      report.error(std::current_exception());
+    }
+    checked.push_back({{"name", programs[i].name()}, {"ok", ok}});
+    progress.fraction(static_cast<double>(i + 1) / static_cast<double>(programs.size()));
+  }
+  report.object()["programs"] = std::move(checked);
+}
+
+void plan(const Invocation& invocation, const std::string& save, Report& report) {
+  Prepared p = prepare(invocation);
+  const std::string text = p.function.plan(p.bindings.arguments());
+  if (!save.empty()) write_text(save, text + "\n");
+  if (report.json()) {
+    report.object() = Json::parse(text);
+    return;
+  }
+  std::string explained = p.function.explain(p.bindings.arguments());
+  while (!explained.empty() && explained.back() == '\n') explained.pop_back();
+  report.line(explained);
+}
+
+void emit(const Invocation& invocation, const std::string& as, Report& report) {
+  Prepared p = prepare(invocation);
+  std::string text = p.function.emit(p.bindings.arguments(), as);
+  report.object()["as"] = as;
+  report.object()["text"] = text;
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  report.line(text);
+}
+
+void list_devices(Report& report) {
+  Json list = Json::array();
+  for (const DeviceInfo& device : devices()) {
+    report.line(fmt::format("{:<8}{:<9}{}", device.name, device.present ? "present" : "absent", device.detail));
+    list.push_back({{"name", device.name}, {"present", device.present}, {"detail", device.detail}});
+  }
+  report.object()["devices"] = std::move(list);
+}
+
+void docs(const std::string& folder, Report& report) {
+  const std::map<std::string, std::string> pages = reference_pages();
+  if (folder.empty()) {
+    for (const auto& [name, text] : pages) {
+      report.line(text);
+      report.object()["pages"][name] = text;
+    }
+    return;
+  }
+  std::error_code problem;
+  fs::create_directories(folder, problem);
+  if (problem) throw Error(ErrorCode::bad_file, Where{folder, 0, 0}, "the folder cannot be made: " + problem.message());
+  for (const auto& [name, text] : pages) {
+    const fs::path path = fs::path(folder) / (name + ".md");
+    write_text(path, text);
+    report.line("wrote " + path.string());
+    report.object()["files"].push_back(path.string());
+  }
+}
+
+}  // namespace cosmati::tools

@@ -1,0 +1,119 @@
+// cosmati, the command-line tool: options and help texts. What the commands do is in tools/commands.cpp.
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstring>
+#include <string>
+
+#include <cosmati/runtime.h>
+
+#include "tools/commands.h"
+
+namespace {
+
+using cosmati::tools::Invocation;
+using cosmati::tools::Report;
+using cosmati::tools::RunOptions;
+
+constexpr const char* argument_help =
+    "PROGRAM is a file with one program, file:name, or the name of a shipped program; a path that exists wins.\n"
+    "ARG is one of\n"
+    "  file.npy             an array; C or Fortran order, used in place\n"
+    "  bf16:file.npy        the same, its u2 or V2 elements read as bf16 (u1 or V1 as f8e4m3, f8e5m2);\n"
+    "                       u2 given to a floating parameter is bf16 without saying so\n"
+    "  f32[37,1537]:GEN     a generated array; GEN is normal, uniform, zeros, ones, arange or index\n"
+    "                       (index: uniform integers inside the parameter's contract)\n"
+    "  0.5, 3, true         a scalar\n"
+    "Outputs are made by the tool; where nothing binds an extent, give the output as i=i32[37,8]:zeros.\n"
+    "An inout is given with name= and written with --out.\n";
+constexpr const char* exit_help =
+    "Exit codes: 0 done, 1 a check failed, 2 the input is wrong, 3 an internal error, 4 the backend is absent.\n";
+
+void add_repeated(CLI::App* app, const char* name, std::vector<std::string>& into, const char* help, const char* form) {
+  app->add_option(name, into, help)->type_name(form)->allow_extra_args(false);
+}
+
+void add_invocation(CLI::App* app, Invocation& i) {
+  app->add_option("program", i.program, "the program")->required()->type_name("PROGRAM");
+  app->add_option("arguments", i.arguments, "name=ARG for every input")->type_name("name=ARG");
+  app->add_option("--device", i.device, "where it runs (default: COSMATI_DEVICE, else cpu)")->type_name("oracle|sim|cpu");
+  add_repeated(app, "--set", i.knobs, "set a knob of the planner exactly", "knob=v");
+  app->add_option("--plan", i.plan, "replay a plan exactly, or refuse it")->type_name("F.json");
+  app->add_option("--seed", i.seed, "seed of the generators (default 0)")->type_name("N");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("cosmati: compiles and runs tile programs.\n", "cosmati");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", cosmati::version());
+  app.footer(std::string("\nExamples:\n"
+                         "  cosmati run softmax 'x=f32[37,1537]:normal' --check\n"
+                         "  cosmati run layer_norm x=x.npy gamma=g.npy beta=b.npy --out y=y.npy --time\n"
+                         "  cosmati check my.tile\n"
+                         "`cosmati COMMAND --help` says more.\n\n") +
+             exit_help);
+
+  bool json = false;
+  Invocation invocation;
+  RunOptions run_options;
+  std::vector<std::string> files;
+  std::string as = "kernel", folder, save;
+
+  CLI::App* run = app.add_subcommand("run", "Run a program and print one line an output: name dtype[extents] min max mean nan");
+  add_invocation(run, invocation);
+  add_repeated(run, "--out", run_options.outs, "write a tensor to a .npy file", "name=F.npy");
+  add_repeated(run, "--probe", run_options.probes, "write the oracle's float64 value of a name of the program", "NAME=F.npy");
+  run->add_flag("--check", run_options.check, "hold every output against the oracle: check name max_abs max_rel bound ok");
+  run->add_flag("--time", run_options.time, "time the program beside a copy of the same bytes");
+  run->footer(std::string("\n") + argument_help +
+              "\nExamples:\n"
+              "  cosmati run softmax 'x=f32[37,1537]:normal' --check --time\n"
+              "  cosmati run cross_entropy x=logits.npy 'label=i32[64]:index' --out loss=loss.npy\n"
+              "  cosmati run my.tile:scale x=x.npy k=0.5 --device sim --check\n\n" +
+              exit_help);
+
+  CLI::App* check = app.add_subcommand("check", "Parse, type and prove programs, and check their streams and reducers on small extents");
+  check->add_option("files", files, "files, file:name, or shipped programs")->required()->type_name("FILE");
+  check->add_option("--seed", invocation.seed, "seed of the data (default 0)")->type_name("N");
+  check->footer(std::string("\nPrints `name: ok` a program.\n\nExamples:\n  cosmati check my.tile other.tile\n  cosmati check softmax\n\n") + exit_help);
+
+  CLI::App* plan = app.add_subcommand("plan", "Print the plan of a program at these arguments");
+  add_invocation(plan, invocation);
+  plan->add_option("--save", save, "write the plan as JSON, for --plan")->type_name("F.json");
+  plan->footer(std::string("\n") + argument_help + "\nExamples:\n  cosmati plan softmax 'x=f32[1024,4096]:zeros'\n  cosmati plan softmax x=x.npy --save p.json\n\n" + exit_help);
+
+  CLI::App* emit = app.add_subcommand("emit", "Print what a program becomes at these arguments");
+  add_invocation(emit, invocation);
+  emit->add_option("--as", as, "the level (default kernel)")->type_name("tile|kernel|llvm|asm");
+  emit->footer(std::string("\n") + argument_help + "\nExample:\n  cosmati emit softmax 'x=f32[8,64]:zeros' --as asm\n\n" + exit_help);
+
+  CLI::App* devices = app.add_subcommand("devices", "List the devices and whether they are present");
+  CLI::App* docs = app.add_subcommand("docs", "Print the reference, from the tables of operations, reducers, types, errors and knobs");
+  docs->add_option("--write", folder, "write one page a file into this folder instead")->type_name("FOLDER");
+
+  for (CLI::App* command : {run, check, plan, emit, devices, docs}) command->add_flag("--json", json, "print one JSON object");
+
+  for (int i = 1; i < argc; ++i) json |= std::strcmp(argv[i], "--json") == 0;
+  Report report(json);
+  try {
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::Success& e) {
+      return app.exit(e);
+    } catch (const CLI::ParseError& e) {
+      throw cosmati::Error(cosmati::ErrorCode::bad_argument, {}, e.what(), "cosmati --help");
+    }
+    if (run->parsed()) cosmati::tools::run(invocation, run_options, report);
+    if (check->parsed()) cosmati::tools::check(files, invocation.seed, report);
+    if (plan->parsed()) cosmati::tools::plan(invocation, save, report);
+    if (emit->parsed()) cosmati::tools::emit(invocation, as, report);
+    if (devices->parsed()) cosmati::tools::list_devices(report);
+    if (docs->parsed()) cosmati::tools::docs(folder, report);
+  } catch (...) {
+    report.error(std::current_exception());
+  }
+  return report.finish();
+}
