@@ -1,0 +1,89 @@
+// Writing expansions: Code appends kernel IR to a block, Value spells its expressions with operators.
+// Every Value that is not a leaf is used once; let() makes a leaf of it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <initializer_list>
+
+#include "kernel/kernel.h"
+
+namespace cosmati::kernel {
+
+class Code;
+
+struct Value {
+  Code* code = nullptr;
+  ExprId id;
+  DType dtype() const;
+};
+
+class Code {
+ public:
+  Code(Builder& builder, Block& block) : builder_(builder), block_(block) {}
+  Value number(DType dtype, double value);
+  Value integer(DType dtype, std::int64_t value);
+  Value let(const char* name, Value v) { return {this, builder_.let(block_, name, v.id)}; }
+  Value apply(ops::Op op, std::initializer_list<Value> args);
+  Value cast(DType to, Value v) { return {this, builder_.cast(to, v.id)}; }
+  Value bits(DType to, Value v) { return {this, builder_.bits(to, v.id)}; }
+  const Kernel& kernel() const { return builder_.kernel(); }
+
+ private:
+  Builder& builder_;
+  Block& block_;
+};
+
+// A number next to a Value takes its type; doubles hold every constant of 32-bit integers and of f32 and f64.
+Value operator-(Value a);
+Value operator+(Value a, Value b);
+Value operator-(Value a, Value b);
+Value operator*(Value a, Value b);
+Value operator/(Value a, Value b);
+Value operator&(Value a, Value b);
+Value operator|(Value a, Value b);
+Value operator^(Value a, Value b);
+Value operator<<(Value a, int n);
+Value operator>>(Value a, int n);
+Value operator+(Value a, double b);
+Value operator-(Value a, double b);
+Value operator*(Value a, double b);
+Value operator&(Value a, std::int64_t b);
+Value operator|(Value a, std::int64_t b);
+Value operator<(Value a, double b);
+Value operator>(Value a, double b);
+Value operator>=(Value a, double b);
+Value operator==(Value a, double b);
+Value fma(Value a, Value b, Value c);
+Value fma(Value a, double b, Value c);
+Value fma(Value a, double b, double c);
+Value fma(Value a, Value b, double c);
+Value abs(Value a);
+Value where(Value c, Value a, Value b);
+Value where(Value c, double a, Value b);
+Value where(Value c, Value a, double b);
+// c[0] + x c[1] + x^2 c[2] + ...; x is a leaf
+Value polynomial(Value x, std::initializer_list<double> c);
+// The value of f32 `magnitude` (>= 0 or NaN) with the sign of the leaf x.
+Value with_sign_of(Value x, Value magnitude);
+
+// One expansion per operation; arguments are leaves of one float type. The f32 forms keep the bounds of ops.def.
+using Expansion = Value (*)(Code&, const Value* args);
+Value expand_exp(Code&, const Value* x);
+Value expand_exp2(Code&, const Value* x);
+Value expand_expm1(Code&, const Value* x);
+Value expand_exp_diff(Code&, const Value* xm);
+Value expand_sigmoid(Code&, const Value* x);
+Value expand_tanh(Code&, const Value* x);
+Value expand_erf(Code&, const Value* x);
+Value expand_log(Code&, const Value* x);
+Value expand_log2(Code&, const Value* x);
+Value expand_log1p(Code&, const Value* x);
+Value expand_pow(Code&, const Value* xy);
+Value expand_sin(Code&, const Value* x);
+Value expand_cos(Code&, const Value* x);
+Value expand_rsqrt(Code&, const Value* x);
+
+// f16, bf16, f8e4m3 and f8e5m2: converted by integer operations on their bits.
+bool is_narrow_float(DType t);
+Value expand_cast(Code&, DType to, Value x);  // x is a leaf; one of the types is a narrow float
+
+}  // namespace cosmati::kernel
