@@ -8,8 +8,11 @@
 
 namespace cosmati::kernel {
 
-// Memory behind one Buffer. Element offsets lo .. hi (half-open) relative to `data` may be touched (lo is negative for
-// views with negative strides).
+// Memory behind one Buffer. `data` points at element 0.
+// Arguments: element offsets lo .. hi (half-open) may be touched (lo is negative for views with negative strides).
+// Scratch is allocated by the executor's caller and only `data` counts; `elements` is Buffer::elements evaluated on the params.
+// launch_scratch: `elements` elements. worker_scratch: workers() consecutive pieces of `elements` elements; the executor gives
+// worker w the piece that starts at w * elements. Executors need not find anything particular in scratch.
 struct Memory {
   void* data = nullptr;
   std::int64_t lo = 0, hi = 0;
@@ -27,8 +30,10 @@ class Executable {
   virtual void run(const Launch& launch) const = 0;  // thread-safe; returns when all phases have finished
 };
 
-// The simulator as an executor: interprets kernel IR; throws InternalError naming buffer, offset and group on an access out of
-// bounds, a read of scratch or out elements never written, an element of an argument stored twice, a NaN-poison read.
+// The simulator as an executor: interprets kernel IR with the bits of ops::reference, groups in order on two workers in turn.
+// Scratch starts as NaN bytes (worker scratch at every group). It throws InternalError with kernel, phase, group, buffer and offset
+// on: an access out of bounds; a read of worker scratch that this group has not written, or of launch scratch that nobody has; in
+// one phase, an element that two groups write, or that one group writes and another reads. What a guard excludes is no access.
 std::unique_ptr<Executable> simulate(const Kernel& k);
 
 }  // namespace cosmati::kernel

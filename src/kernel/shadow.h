@@ -1,0 +1,54 @@
+// What the simulator remembers about memory: who wrote and who read each element. Groups run one after another, each under a stamp
+// that only grows, so one writer and the first reader of a phase are enough to see every conflict between groups.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+
+#include "support/check.h"
+
+namespace cosmati::kernel {
+
+struct Shadow {
+  struct Cell {
+    std::uint32_t writer, reader;  // stamps; 0: nobody
+  };
+
+  Shadow(std::int64_t lo, std::int64_t hi) : lo(lo), hi(hi), cells_(allocate(hi - lo)) {}
+  Cell& operator[](std::int64_t offset) { return cells_[offset - lo]; }
+
+  const std::int64_t lo, hi;
+
+ private:
+  // Pages that no access touches stay unallocated: a view may span far more than it uses.
+  static Cell* allocate(std::int64_t n) {
+    if (n <= 0) return nullptr;
+    void* p = std::calloc(static_cast<std::size_t>(n), sizeof(Cell));
+    COSMATI_CHECK(p, "no memory to watch {} elements", n);
+    return static_cast<Cell*>(p);
+  }
+  struct Free {
+    void operator()(Cell* p) const { std::free(p); }
+  };
+  std::unique_ptr<Cell[], Free> cells_;
+};
+
+// Whether an access of group `stamp` conflicts with one of another group of the phase that began at stamp `phase`.
+enum class Conflict : std::uint8_t { none, unwritten, written_by_other, read_by_other };
+
+// Memory that groups share. `defined`: what nobody wrote is defined all the same (arguments).
+inline Conflict note_read(Shadow::Cell& cell, std::uint32_t stamp, std::uint32_t phase, bool defined) {
+  if (cell.writer == 0 && !defined) return Conflict::unwritten;
+  if (cell.writer >= phase && cell.writer != stamp) return Conflict::written_by_other;
+  if (cell.reader < phase) cell.reader = stamp;
+  return Conflict::none;
+}
+inline Conflict note_write(Shadow::Cell& cell, std::uint32_t stamp, std::uint32_t phase) {
+  if (cell.writer >= phase && cell.writer != stamp) return Conflict::written_by_other;
+  if (cell.reader >= phase && cell.reader != stamp) return Conflict::read_by_other;
+  cell.writer = stamp;
+  return Conflict::none;
+}
+
+}  // namespace cosmati::kernel

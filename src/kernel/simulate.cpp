@@ -1,0 +1,331 @@
+// The simulator: executes kernel IR group after group, with the bits of ops::reference, and judges every access. It throws
+// InternalError on an access outside a buffer, a read of scratch that the group (worker scratch) or the launch (launch scratch)
+// has not written, and on groups of one phase that meet at an element which one of them writes.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+#include <cfenv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include <cosmati/error.h>
+#include <fmt/format.h>
+
+#include "kernel/bytecode.h"
+#include "kernel/launch.h"
+#include "kernel/shadow.h"
+#include "support/check.h"
+
+namespace cosmati::kernel {
+
+using ops::Op;
+using ops::Scalar;
+
+namespace {
+
+constexpr int worker_count = 2;  // two, so that a value left in the scratch of another worker shows
+constexpr int poison = 0xff;     // NaN in every float type
+
+// The caller's rounding and subnormal modes do not reach the arithmetic, and are back afterwards.
+class DefaultFloats {
+ public:
+  DefaultFloats() {
+    std::fegetenv(&saved_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~DefaultFloats() { std::fesetenv(&saved_); }
+  DefaultFloats(const DefaultFloats&) = delete;
+  DefaultFloats& operator=(const DefaultFloats&) = delete;
+
+ private:
+  std::fenv_t saved_;
+};
+
+template <class F>
+F larger(F a, F b) {
+  if (a != a || b != b) return a != a ? a : b;
+  return a < b || (a == b && std::signbit(a)) ? b : a;
+}
+template <class F>
+F smaller(F a, F b) {
+  if (a != a || b != b) return a != a ? a : b;
+  return b < a || (a == b && std::signbit(b)) ? b : a;
+}
+std::uint64_t u(std::int64_t a) { return static_cast<std::uint64_t>(a); }
+
+// The C types of the columns of fast operations, and their values in slots.
+using f32 = float;
+using f64 = double;
+using i64 = std::int64_t;
+using i32 = std::int32_t;
+using u32 = std::uint32_t;
+template <class T>
+T get(std::uint64_t slot) {
+  if constexpr (std::is_same_v<T, f32>)
+    return std::bit_cast<f32>(static_cast<std::uint32_t>(slot));
+  else if constexpr (std::is_same_v<T, f64>)
+    return std::bit_cast<f64>(slot);
+  else
+    return static_cast<T>(slot);
+}
+template <class T>
+std::uint64_t put(T value) {
+  if constexpr (std::is_same_v<T, f32>)
+    return std::bit_cast<std::uint32_t>(value);
+  else if constexpr (std::is_same_v<T, f64>)
+    return std::bit_cast<std::uint64_t>(value);
+  else
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
+}
+
+std::uint64_t read_bits(const unsigned char* p, int bytes) {
+  const auto as = [&](auto value) {
+    std::memcpy(&value, p, sizeof value);
+    return static_cast<std::uint64_t>(value);
+  };
+  switch (bytes) {
+    case 1: return *p;
+    case 2: return as(std::uint16_t{});
+    case 4: return as(std::uint32_t{});
+    default: return as(std::uint64_t{});
+  }
+}
+
+void write_bits(unsigned char* p, int bytes, std::uint64_t bits) {
+  const auto as = [&](auto value) { std::memcpy(p, &value, sizeof value); };
+  switch (bytes) {
+    case 1: return as(static_cast<std::uint8_t>(bits));
+    case 2: return as(static_cast<std::uint16_t>(bits));
+    case 4: return as(static_cast<std::uint32_t>(bits));
+    default: return as(bits);
+  }
+}
+
+std::uint64_t convert(DType from, DType to, std::uint64_t slot) {
+  if (from == DType::i32_ && to == DType::f32_) return put(static_cast<f32>(get<i32>(slot)));
+  if (from == DType::f32_ && to == DType::f64_) return put(static_cast<f64>(get<f32>(slot)));
+  if (from == DType::f64_ && to == DType::f32_) return put(static_cast<f32>(get<f64>(slot)));
+  if (is_int(from) && is_int(to)) return slot_of_bits(to, slot);
+  return slot_of_scalar(to, ops::cast(from, to, scalar_of_slot(from, slot)));
+}
+
+// One buffer of one launch.
+struct Bound {
+  const Buffer* buffer;
+  unsigned char* base;         // element 0: of the argument, of the scratch, or of the worker's piece
+  std::int64_t lo, hi;
+  int bytes;
+  std::shared_ptr<Shadow> shadow;  // none where nothing can go wrong but the bounds: arguments that no buffer writes
+};
+
+class Run {
+ public:
+  Run(const Kernel& k, const Bytecode& code, const Launch& launch) : k_(k), code_(code), launch_(launch), slots_(code.slots) {
+    COSMATI_CHECK(launch.buffers.size() == k.buffers.size() && launch.params.size() == k.params.size(),
+                  "kernel {}: a launch of {} buffers and {} params for {} and {}", k.name, launch.buffers.size(),
+                  launch.params.size(), k.buffers.size(), k.params.size());
+    for (const auto& [slot, value] : code.constants) slots_[slot] = value;
+    for (std::size_t i = 0; i < k.params.size(); ++i)
+      slots_[code.first_param + i] = slot_of_bits(k.params[i].dtype, u(launch.params[i]));
+    for (std::size_t i = 0; i < k.buffers.size(); ++i) bind(k.buffers[i], launch.buffers[i]);
+    watch_arguments();
+  }
+
+  void run() {
+    for (std::size_t p = 0; p < k_.phases.size(); ++p) {
+      phase_ = &k_.phases[p];
+      const std::int64_t groups = evaluate(k_, phase_->groups, launch_.params);
+      COSMATI_CHECK(groups < std::numeric_limits<std::uint32_t>::max() - stamp_, "kernel {}, phase {}: {} groups are too many to simulate",
+                    k_.name, phase_->name, groups);
+      phase_stamp_ = stamp_ + 1;
+      for (std::int64_t g = 0; g < groups; ++g) {
+        start_group(g);
+        execute(code_.phases[p].data(), code_.phases[p].size());
+      }
+    }
+  }
+
+ private:
+  void bind(const Buffer& b, const Memory& m) {
+    Bound bound{&b, static_cast<unsigned char*>(m.data), m.lo, m.hi, byte_size(b.dtype), nullptr};
+    if (b.kind != Buffer::Kind::argument) {
+      bound.lo = 0;
+      bound.hi = std::max<std::int64_t>(0, evaluate(k_, b.elements, launch_.params));
+      COSMATI_CHECK(bound.hi == 0 || m.data, "kernel {}: scratch {} has no memory", k_.name, b.name);
+      const int pieces = b.kind == Buffer::Kind::worker_scratch ? worker_count : 1;
+      if (bound.hi > 0) std::memset(m.data, poison, static_cast<std::size_t>(bound.hi) * static_cast<std::size_t>(bound.bytes * pieces));
+      bound.shadow = std::make_shared<Shadow>(0, bound.hi);
+    }
+    buffers_.push_back(std::move(bound));
+  }
+
+  // Arguments at one address are one memory (an out may be an exact alias of an in), watched together when one is written.
+  void watch_arguments() {
+    for (const Bound& written : buffers_) {
+      if (written.buffer->kind != Buffer::Kind::argument || written.buffer->access == Buffer::Access::read || written.shadow) continue;
+      const auto shares = [&](const Bound& b) {
+        return b.buffer->kind == Buffer::Kind::argument && b.base == written.base && b.bytes == written.bytes;
+      };
+      std::int64_t lo = written.lo, hi = written.hi;
+      for (const Bound& b : buffers_)
+        if (shares(b)) lo = std::min(lo, b.lo), hi = std::max(hi, b.hi);
+      const auto shadow = std::make_shared<Shadow>(lo, hi);
+      for (Bound& b : buffers_)
+        if (shares(b)) b.shadow = shadow;
+    }
+  }
+
+  void start_group(std::int64_t g) {
+    const std::int64_t worker = g % worker_count;
+    slots_[group_slot] = u(g);
+    slots_[worker_slot] = u(worker);
+    ++stamp_;
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+      Bound& b = buffers_[i];
+      if (b.buffer->kind != Buffer::Kind::worker_scratch || b.hi == 0) continue;
+      const std::int64_t piece = b.hi * b.bytes;
+      b.base = static_cast<unsigned char*>(launch_.buffers[i].data) + worker * piece;
+      std::memset(b.base, poison, static_cast<std::size_t>(piece));
+    }
+  }
+
+  [[noreturn]] void fault(const Bound& b, std::int64_t offset, const std::string& what) const {
+    throw InternalError(fmt::format("simulator: kernel {}, phase {}, group {}: {} {}[{}] {}", k_.name, phase_->name,
+                                    slots_[group_slot], b.buffer->kind == Buffer::Kind::argument ? "argument" : "scratch",
+                                    b.buffer->name, offset, what));
+  }
+
+  // The group that a stamp of this phase belongs to.
+  std::uint32_t group_of(std::uint32_t stamp) const { return stamp - phase_stamp_; }
+
+  unsigned char* element(const Bound& b, std::int64_t offset, const char* access) const {
+    if (offset < b.lo || offset >= b.hi) fault(b, offset, fmt::format("is {} outside its range {} .. {}", access, b.lo, b.hi));
+    return b.base + offset * b.bytes;
+  }
+
+  std::uint64_t load(std::uint32_t buffer, std::int64_t offset) {
+    const Bound& b = buffers_[buffer];
+    const unsigned char* p = element(b, offset, "read");
+    if (b.shadow) judge_read(b, offset);
+    return slot_of_bits(b.buffer->dtype, read_bits(p, b.bytes));
+  }
+
+  void judge_read(const Bound& b, std::int64_t offset) {
+    Shadow::Cell& cell = (*b.shadow)[offset];
+    if (b.buffer->kind == Buffer::Kind::worker_scratch) {
+      if (cell.writer != stamp_) fault(b, offset, "is read before this group has written it");
+      return;
+    }
+    switch (note_read(cell, stamp_, phase_stamp_, b.buffer->kind == Buffer::Kind::argument)) {
+      case Conflict::unwritten: fault(b, offset, "is read before any group has written it");
+      case Conflict::written_by_other:
+        fault(b, offset, fmt::format("is read, and written by group {} of the same phase: a race", group_of(cell.writer)));
+      default: return;
+    }
+  }
+
+  void store(std::uint32_t buffer, std::int64_t offset, std::uint64_t slot) {
+    const Bound& b = buffers_[buffer];
+    unsigned char* p = element(b, offset, "written");
+    Shadow::Cell& cell = (*b.shadow)[offset];
+    if (b.buffer->kind == Buffer::Kind::worker_scratch) {
+      cell.writer = stamp_;
+    } else {
+      switch (note_write(cell, stamp_, phase_stamp_)) {
+        case Conflict::written_by_other:
+          fault(b, offset, fmt::format("is stored twice: group {} of the same phase has written it", group_of(cell.writer)));
+        case Conflict::read_by_other:
+          fault(b, offset, fmt::format("is written, and read by group {} of the same phase: a race", group_of(cell.reader)));
+        default: break;
+      }
+    }
+    write_bits(p, b.bytes, slot);
+  }
+
+  std::uint64_t reference(const Instruction& i) const {
+    Scalar args[3];
+    const std::uint32_t slots[3] = {i.a, i.b, i.c};
+    for (int n = 0; n < ops::info(i.op).arity; ++n) args[n] = scalar_of_slot(i.from, slots_[slots[n]]);
+    return slot_of_scalar(i.to, ops::reference(i.op, i.from, i.to, args));
+  }
+
+  std::uint64_t library(const Instruction& i) const {
+    const double args[3] = {get<f64>(slots_[i.a]), get<f64>(slots_[i.b]), get<f64>(slots_[i.c])};
+    return put(ops::reference_wide(i.op, args));
+  }
+
+  void execute(const Instruction* code, std::size_t count) {
+    std::uint64_t* const s = slots_.data();
+    for (std::size_t at = 0; at < count;) {
+      const Instruction& i = code[at++];
+      switch (i.code) {
+        case Code::copy: s[i.dst] = s[i.a]; break;
+        case Code::jump: at = i.buffer_or_target; break;
+        case Code::jump_unless:
+          if (!s[i.a]) at = i.buffer_or_target;
+          break;
+        case Code::jump_unless_below:
+          if (get<i64>(s[i.a]) >= get<i64>(s[i.b])) at = i.buffer_or_target;
+          break;
+        case Code::increment: ++s[i.dst]; break;
+        case Code::load: s[i.dst] = load(i.buffer_or_target, get<i64>(s[i.a])); break;
+        case Code::load_guarded: s[i.dst] = s[i.b] ? load(i.buffer_or_target, get<i64>(s[i.a])) : s[i.c]; break;
+        case Code::store: store(i.buffer_or_target, get<i64>(s[i.a]), s[i.b]); break;
+        case Code::store_guarded:
+          if (s[i.c]) store(i.buffer_or_target, get<i64>(s[i.a]), s[i.b]);
+          break;
+        case Code::select: s[i.dst] = s[i.a] ? s[i.b] : s[i.c]; break;
+        case Code::both: s[i.dst] = s[i.a] & s[i.b]; break;
+        case Code::either: s[i.dst] = s[i.a] | s[i.b]; break;
+        case Code::convert: s[i.dst] = convert(i.from, i.to, s[i.a]); break;
+        case Code::reinterpret: s[i.dst] = slot_of_bits(i.to, s[i.a]); break;
+        case Code::reference: s[i.dst] = reference(i); break;
+        case Code::library: s[i.dst] = library(i); break;
+#define COSMATI_EXECUTE(type, op, formula, result)                           \
+  case Code::type##_##op: {                                                  \
+    [[maybe_unused]] const type a = get<type>(s[i.a]), b = get<type>(s[i.b]), c = get<type>(s[i.c]); \
+    s[i.dst] = put(static_cast<result>(formula));                            \
+    break;                                                                   \
+  }
+#define COSMATI_SAME(type, op, formula) COSMATI_EXECUTE(type, op, formula, type)
+#define COSMATI_TEST(type, op, formula) COSMATI_EXECUTE(type, op, formula, bool)
+        COSMATI_FAST_OPS(COSMATI_SAME, COSMATI_SAME, COSMATI_TEST)
+#undef COSMATI_TEST
+#undef COSMATI_SAME
+#undef COSMATI_EXECUTE
+      }
+    }
+  }
+
+  const Kernel& k_;
+  const Bytecode& code_;
+  const Launch& launch_;
+  std::vector<std::uint64_t> slots_;
+  std::vector<Bound> buffers_;
+  const Phase* phase_ = nullptr;
+  std::uint32_t stamp_ = 0, phase_stamp_ = 0;  // stamps of this group and of the phase's first group
+};
+
+class Simulator : public Executable {
+ public:
+  explicit Simulator(const Kernel& k) : k_(k), code_(assemble(k_)) {}
+  int workers() const override { return worker_count; }
+  void run(const Launch& launch) const override {
+    const DefaultFloats floats;
+    Run(k_, code_, launch).run();
+  }
+
+ private:
+  Kernel k_;
+  Bytecode code_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executable> simulate(const Kernel& k) {
+  verify(k, "simulate");
+  return std::make_unique<Simulator>(k);
+}
+
+}  // namespace cosmati::kernel
