@@ -53,7 +53,7 @@ std::string descr_of(DType t) {
 }
 
 const FileType& type_of(const std::string& descr, const std::string& path) {
-  if (descr.size() >= 2) {
+  if (!descr.empty()) {
     const char order = descr[0];
     const bool has_order = order == '<' || order == '>' || order == '=' || order == '|';
     const std::string kind = descr.substr(has_order ? 1 : 0);
@@ -64,7 +64,7 @@ const FileType& type_of(const std::string& descr, const std::string& path) {
                  "write the array with a little-endian dtype, for example a.astype(a.dtype.newbyteorder('<'))");
       return row;
     }
-    if (kind[0] == 'O') bad_file(path, "the array holds Python objects (dtype object)", "write numbers: a.astype(numpy.float32)");
+    if (kind.starts_with('O')) bad_file(path, "the array holds Python objects (dtype object)", "write numbers: a.astype(numpy.float32)");
   }
   bad_file(path, fmt::format("the element type '{}' is none of the language's", descr),
            "bool, i1 i2 i4 i8, u1 u2 u4, f2 f4 f8; bf16 as u2 and f8 as u1");
@@ -193,8 +193,9 @@ bool is_empty(const std::vector<std::int64_t>& shape) {
 }
 
 std::shared_ptr<void> allocate(std::size_t bytes, const std::string& what) {
-  const std::size_t rounded = (bytes / 64 + 1) * 64;
-  void* p = std::aligned_alloc(64, rounded);
+  // Virtual memory is handed out freely; touching more than there is would end the process.
+  const std::size_t machine = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
+  void* p = bytes < machine ? std::aligned_alloc(64, (bytes / 64 + 1) * 64) : nullptr;
   if (!p) throw Error(ErrorCode::bad_argument, {}, fmt::format("{}: no memory for {} bytes", what, bytes));
   return {p, [](void* q) { std::free(q); }};
 }
