@@ -91,9 +91,66 @@ class Builder {
   Program finish(const Where& where);
 
  private:
-  friend struct BuilderImpl;
+  friend class ReducerRow;
+  // What the builder remembers of a value beside the value itself.
+  struct Facts {
+    StreamId scope;              // the innermost stream whose piece or carried values it depends on
+    StreamId carried;            // the innermost stream whose carried values it depends on
+    bool arg = false;            // depends on a lambda's parameter
+    bool pure = false;           // made of constants, extents, scalars and lambda parameters only
+    bool index = false;          // an index that a reducer chose
+    std::optional<DType> exact;  // the 8- or 16-bit integer type that holds every value it can have
+  };
+  struct Type {
+    DType dtype;
+    bool weak;
+  };
+  struct Axes {
+    AxisSet axes, done;
+  };
+  struct Saved {
+    Program program;
+    std::unordered_map<std::string, ValueId> interned;
+    std::vector<Facts> facts;
+  };
+  Saved save() const { return {program_, interned_, facts_}; }
+  void restore(const Saved& saved);
+
+  ValueId intern(Node node, Type type, Axes axes, const Where& where);
+  Facts facts_of(const Node& node, DType dtype) const;
+  const Facts& facts(ValueId v) const { return facts_[v.index]; }
+  void declared_before_region(const std::string& what, const Where& where) const;
+  void unused_name(const std::string& name, const Where& where) const;
+  ValueId launch_integer(ValueId v, const std::string& what, const Where& where);
+
+  // The value as the open streams see it: over pieces instead of streamed axes (but for the axes in `except`).
+  ValueId local(ValueId v, const Where& where, const AxisSet& except = {});
+  std::optional<StreamId> open_stream_over(AxisId axis) const;
+  void refuse_args(ValueId v, const Where& where) const;
+
+  // Axes: the axes of `set` and those that their ranges depend on; the union over arguments, refusing an unfinished reduction.
+  AxisSet closure(const AxisSet& set) const;
+  Axes join_axes(const std::vector<ValueId>& args, const Where& where) const;
+  void refuse_unfinished(const Axes& axes, const std::vector<ValueId>& args, const Where& where) const;
+  void refuse_range_of_rest(const AxisSet& rest, const AxisSet& removed, const std::string& what, const Where& where) const;
+
+  // Types: the joined compute type, a value converted to a joined type, a weak value standing alone, a value made ready to be
+  // kept as `dtype` (nothing if that would change its kind).
+  Type join_types(const std::vector<ValueId>& args, const std::string& text, const Where& where) const;
+  ValueId adapt(ValueId v, Type to, const Where& where);
+  Type concrete_type(ValueId v) const;
+  ValueId concrete(ValueId v, const Where& where);
+  std::optional<ValueId> kept_as(DType dtype, ValueId v, const Where& where);
+  ValueId integer_index(ValueId v, const std::string& what, const Where& where);
+  std::vector<Index> checked_index(TensorId tensor, std::vector<Index> index, const Where& where);
+  ValueId in_bounds(TensorId tensor, const std::vector<Index>& index, const Where& where);
+
+  Lambda lambda(const std::function<std::vector<ValueId>()>& results, std::size_t count, const std::string& what, const Where& where);
+  void require_extents(const Where& where) const;
+
   Program program_;
-  std::unordered_map<std::string, std::vector<ValueId>> interned_;
+  std::unordered_map<std::string, ValueId> interned_;
+  std::vector<Facts> facts_;
   std::vector<StreamId> open_streams_;
   bool in_region_ = false;
 };

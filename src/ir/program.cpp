@@ -1,0 +1,104 @@
+// The small questions about tile IR that every later level asks: axis sets, the operands of a node, ranges.
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/program.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "support/check.h"
+#include "support/overloaded.h"
+
+namespace cosmati::ir {
+
+bool contains(const AxisSet& set, AxisId a) { return std::binary_search(set.begin(), set.end(), a); }
+
+AxisSet set_union(const AxisSet& a, const AxisSet& b) {
+  AxisSet out;
+  out.reserve(a.size() + b.size());
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
+  return out;
+}
+
+AxisSet set_minus(const AxisSet& a, const AxisSet& b) {
+  AxisSet out;
+  std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
+  return out;
+}
+
+std::vector<ValueId> operands(const Node& node) {
+  std::vector<ValueId> out;
+  std::visit(support::overloaded{
+                 [](const Const&) {},
+                 [](const Coord&) {},
+                 [](const Extent&) {},
+                 [](const ScalarRef&) {},
+                 [&](const Load& n) {
+                   for (const Index& dim : n.index) out.insert(out.end(), dim.begin(), dim.end());
+                   if (n.otherwise) out.push_back(*n.otherwise);
+                 },
+                 [&](const Elementwise& n) { out = n.args; },
+                 [&](const Reduce& n) { out = n.args; },
+                 [&](const Part& n) {
+                   if (const auto* of = std::get_if<ValueId>(&n.of)) out.push_back(*of);
+                 },
+                 [&](const Replace& n) {
+                   out.push_back(n.of);
+                   for (const auto& [axis, value] : n.binds) out.push_back(value);
+                   if (n.otherwise) out.push_back(*n.otherwise);
+                 },
+                 [](const Carried&) {},
+                 [](const Arg&) {},
+             },
+             node);
+  return out;
+}
+
+Node map_operands(const Node& node, const std::vector<ValueId>& mapped) {
+  std::size_t at = 0;
+  auto next = [&](ValueId& slot) {
+    COSMATI_CHECK(at < mapped.size(), "{} operands for a node that has more", mapped.size());
+    slot = mapped[at++];
+  };
+  Node out = node;
+  std::visit(support::overloaded{
+                 [](Const&) {},
+                 [](Coord&) {},
+                 [](Extent&) {},
+                 [](ScalarRef&) {},
+                 [&](Load& n) {
+                   for (Index& dim : n.index)
+                     for (ValueId& v : dim) next(v);
+                   if (n.otherwise) next(*n.otherwise);
+                 },
+                 [&](Elementwise& n) {
+                   for (ValueId& v : n.args) next(v);
+                 },
+                 [&](Reduce& n) {
+                   for (ValueId& v : n.args) next(v);
+                 },
+                 [&](Part& n) {
+                   if (auto* of = std::get_if<ValueId>(&n.of)) next(*of);
+                 },
+                 [&](Replace& n) {
+                   next(n.of);
+                   for (auto& [axis, value] : n.binds) next(value);
+                   if (n.otherwise) next(*n.otherwise);
+                 },
+                 [](Carried&) {},
+                 [](Arg&) {},
+             },
+             out);
+  COSMATI_CHECK(at == mapped.size(), "{} operands for a node that has {}", mapped.size(), at);
+  return out;
+}
+
+std::size_t result_count(const Program& p, const Reduce& r) { return p[r.reducer].finish.results.size(); }
+
+AxisSet range_axes(const Program& p, AxisId a) {
+  AxisSet out;
+  if (p[a].lo) out = p[*p[a].lo].axes;
+  if (p[a].hi) out = set_union(out, p[*p[a].hi].axes);
+  return out;
+}
+
+}  // namespace cosmati::ir
