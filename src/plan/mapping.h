@@ -26,7 +26,10 @@ struct KeepRoot {
 struct StreamRoot {
   ir::StreamId stream;  // a stream run for the stores in its body
 };
-using Root = std::variant<StoreRoot, KeepRoot, StreamRoot>;
+struct FillRoot {
+  ir::ValueId value;    // evaluated now (into its home, if it has one), for a store further down the list
+};
+using Root = std::variant<StoreRoot, KeepRoot, StreamRoot, FillRoot>;
 
 struct Phase {
   std::string name;

@@ -1,0 +1,104 @@
+// Normal form and well-formedness of placements: integer arithmetic on digits.
+// SPDX-License-Identifier: Apache-2.0
+#include "place/placement.h"
+
+#include <algorithm>
+#include <map>
+
+namespace cosmati::place {
+namespace {
+
+std::int64_t value(const Size& size, const std::vector<std::int64_t>& extent_of_axis) {
+  std::int64_t product = size.factor;
+  for (ir::AxisId axis : size.extents) product *= extent_of_axis[axis.index];
+  return product;
+}
+
+std::string print(const Size& size, const ir::Program& names) {
+  std::string text;
+  if (size.factor != 1 || size.extents.empty()) text = std::to_string(size.factor);
+  for (ir::AxisId axis : size.extents) text += (text.empty() ? "" : "*") + names[axis].name;
+  return text;
+}
+
+constexpr const char* resource_names[] = {"grid", "step"};
+
+}  // namespace
+
+Size operator*(const Size& a, const Size& b) {
+  Size product{a.factor * b.factor, a.extents};
+  product.extents.insert(product.extents.end(), b.extents.begin(), b.extents.end());
+  std::sort(product.extents.begin(), product.extents.end());
+  return product;
+}
+
+const AxisMap* Placement::find(ir::AxisId axis) const {
+  for (const AxisMap& map : axes)
+    if (map.axis == axis) return &map;
+  return nullptr;
+}
+
+Placement normal_form(Placement p) {
+  for (AxisMap& map : p.axes) {
+    std::vector<Digit> merged;
+    for (const Digit& digit : map.digits) {
+      if (digit.size == Size{}) continue;
+      if (!merged.empty() && merged.back().res == digit.res && merged.back().pos * merged.back().size == digit.pos)
+        merged.back().size = merged.back().size * digit.size;
+      else
+        merged.push_back(digit);
+    }
+    map.digits = std::move(merged);
+  }
+  std::sort(p.axes.begin(), p.axes.end(), [](const AxisMap& a, const AxisMap& b) { return a.axis < b.axis; });
+  return p;
+}
+
+std::string ill_formed(const Placement& p, const std::vector<std::int64_t>& extent_of_axis) {
+  struct Segment {
+    std::int64_t pos, size;
+  };
+  std::map<Res, std::vector<Segment>> segments;
+  for (const AxisMap& map : p.axes) {
+    std::int64_t covered = 1;
+    for (const Digit& digit : map.digits) {
+      std::int64_t pos = value(digit.pos, extent_of_axis), size = value(digit.size, extent_of_axis);
+      if (pos < 1 || size < 1) return "";  // an empty axis: nothing is placed
+      covered *= size;
+      // Every run-time loop is its own: step digits do not share one counter.
+      if (digit.res != Res::step && size > 1) segments[digit.res].push_back({pos, size});
+    }
+    if (covered < extent_of_axis[map.axis.index])
+      return "the digits of axis " + std::to_string(map.axis.index) + " cover " + std::to_string(covered) + " of " +
+             std::to_string(extent_of_axis[map.axis.index]) + " coordinates";
+  }
+  for (auto& [res, list] : segments) {
+    std::sort(list.begin(), list.end(), [](const Segment& a, const Segment& b) { return a.pos < b.pos; });
+    for (std::size_t i = 0; i + 1 < list.size(); ++i)
+      if (list[i + 1].pos % (list[i].pos * list[i].size) != 0)
+        return std::string("two digits overlap on ") + resource_names[static_cast<int>(res)];
+  }
+  return "";
+}
+
+Size count(const Placement& p, Res res) {
+  Size product;
+  for (const AxisMap& map : p.axes)
+    for (const Digit& digit : map.digits)
+      if (digit.res == res) product = product * digit.size;
+  return product;
+}
+
+std::string print(const Placement& p, const ir::Program& names) {
+  std::string text;
+  for (const AxisMap& map : p.axes) {
+    text += (text.empty() ? "" : ", ") + names[map.axis].name + " = ";
+    for (const Digit& digit : map.digits)
+      text += std::string("(") + resource_names[static_cast<int>(digit.res)] + ", " + print(digit.pos, names) + ", " +
+              print(digit.size, names) + ")";
+    if (map.digits.empty()) text += "()";
+  }
+  return text;
+}
+
+}  // namespace cosmati::place

@@ -1,0 +1,51 @@
+// Which knobs exist and what they accept, read from knobs.def.
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/knobs.h"
+
+#include <fmt/format.h>
+
+#include <cosmati/error.h>
+#include <string_view>
+
+namespace cosmati::plan {
+namespace {
+
+struct Row {
+  std::string_view name, values;
+};
+constexpr Row rows[] = {
+#define KNOB(name, values, documentation) {#name, values},
+#include <cosmati/knobs.def>
+#undef KNOB
+};
+
+bool accepts(std::string_view values, std::string_view value) {
+  while (!values.empty()) {
+    std::size_t bar = values.find(" | ");
+    if (values.substr(0, bar) == value) return true;
+    if (bar == std::string_view::npos) return false;
+    values.remove_prefix(bar + 3);
+  }
+  return false;
+}
+
+}  // namespace
+
+void check_knobs(const Knobs& knobs) {
+  for (const auto& [name, value] : knobs) {
+    const Row* found = nullptr;
+    std::string known;
+    for (const Row& row : rows) {
+      bool prefix = row.name.back() == '.';
+      if (prefix ? name.starts_with(row.name) && name.size() > row.name.size() : name == row.name) found = &row;
+      known += fmt::format("{}{}{}", known.empty() ? "" : ", ", row.name, prefix ? "NAME" : "");
+    }
+    if (!found)
+      throw Error(ErrorCode::unknown_knob, {}, fmt::format("there is no knob `{}`", name), fmt::format("the knobs are {}", known));
+    if (!accepts(found->values, value))
+      throw Error(ErrorCode::bad_knob, {}, fmt::format("knob {} cannot be `{}`", name, value),
+                  fmt::format("it takes {}", found->values));
+  }
+}
+
+}  // namespace cosmati::plan

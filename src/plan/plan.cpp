@@ -1,0 +1,127 @@
+// The plan file: canonical JSON (sorted keys, no floats), hashed without its own hash.
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <cosmati/error.h>
+#include <nlohmann/json.hpp>
+
+#include "support/hash.h"
+#include "support/overloaded.h"
+
+namespace cosmati::plan {
+namespace {
+
+using nlohmann::json;
+
+constexpr int schema = 1;
+
+std::string value_name(const ir::Program& p, ir::ValueId v) {
+  for (const auto& [name, value] : p.names)
+    if (value == v) return name;
+  return fmt::format("v{}", v.index);
+}
+
+std::string root_text(const ir::Program& p, const Root& root) {
+  return std::visit(support::overloaded{[&](const StoreRoot& r) { return "store " + p[p.stores[r.store].tensor].name; },
+                                        [&](const KeepRoot& r) { return "keep " + value_name(p, r.value); },
+                                        [&](const StreamRoot& r) { return "stream " + p[p[r.stream].axis].name; },
+                                        [&](const FillRoot& r) { return "complete " + value_name(p, r.value); }},
+                    root);
+}
+
+json body(const ir::Program& program, const Plan& plan) {
+  json j;
+  j["schema"] = schema;
+  j["program"] = plan.program;
+  j["program_hash"] = plan.program_hash;
+  j["target"] = plan.target;
+  j["knobs"] = plan.knobs;
+  j["domain"] = domain(program, plan);
+  j["mapping"] = mapping_lines(program, plan);
+  // One candidate exists, the universal mapping, and it is not priced.
+  j["candidates"] = 1;
+  j["cost_us"] = nullptr;
+  j["refusals"] = json::array();
+  return j;
+}
+
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::bad_plan, {}, what, "make a new plan with `cosmati plan ... --json`");
+}
+
+json parse(const std::string& text) {
+  json j = json::parse(text, nullptr, false);
+  if (j.is_discarded() || !j.is_object()) refuse("the plan is not a JSON object");
+  return j;
+}
+
+}  // namespace
+
+Plan make_plan(const ir::Program& program, const std::string& text, const std::string& target, const Knobs& knobs, const Facts& facts) {
+  return {program.name, support::hash(text), target, knobs, facts, universal(program, knobs, facts.aliases)};
+}
+
+std::vector<std::string> domain(const ir::Program& program, const Plan& plan) {
+  std::vector<std::string> conditions;
+  for (std::size_t t = 0; t < program.tensors.size(); ++t) {
+    const ir::Tensor& tensor = program.tensors[t];
+    conditions.push_back(fmt::format("{}: {}, {} dimension{}", tensor.name, name(tensor.dtype), tensor.dims.size(), tensor.dims.size() == 1 ? "" : "s"));
+    for (std::size_t d = 0; d < tensor.dims.size(); ++d)
+      if (plan.facts.unit_stride[t][d]) conditions.push_back(fmt::format("stride({}, {}) == 1 or extent <= 1", tensor.name, d));
+  }
+  for (const auto& [in, out] : plan.facts.aliases) conditions.push_back(fmt::format("{} is exactly {}", program[out].name, program[in].name));
+  return conditions;
+}
+
+std::vector<std::string> mapping_lines(const ir::Program& program, const Plan& plan) {
+  std::vector<std::string> lines;
+  for (const Phase& phase : plan.mapping.phases) {
+    std::string roots;
+    for (const Root& root : phase.roots) roots += (roots.empty() ? "" : ", ") + root_text(program, root);
+    lines.push_back(fmt::format("phase {}: {}; {}", phase.name, place::print(phase.instances, program), roots));
+  }
+  for (const auto& [value, home] : plan.mapping.homes)
+    lines.push_back(fmt::format("home {}: {}", value_name(program, value), home == Home::worker ? "worker" : home == Home::launch ? "launch" : "reload"));
+  return lines;
+}
+
+std::string to_json(const ir::Program& program, const Plan& plan) {
+  json j = body(program, plan);
+  j["hash"] = support::hash(j.dump());
+  return j.dump(2);
+}
+
+std::string to_text(const ir::Program& program, const Plan& plan) {
+  std::string text = fmt::format("plan of {} for {}\n", plan.program, plan.target);
+  text += "  mapping: universal, the only candidate (one worker an instance, every other axis a loop)\n";
+  for (const std::string& line : mapping_lines(program, plan)) text += "  " + line + "\n";
+  for (const auto& [knob, value] : plan.knobs) text += fmt::format("  knob {} = {}\n", knob, value);
+  text += "  domain:\n";
+  for (const std::string& condition : domain(program, plan)) text += "    " + condition + "\n";
+  return text;
+}
+
+Knobs knobs_of(const std::string& text) {
+  json j = parse(text);
+  if (!j.contains("schema") || j["schema"] != schema) refuse(fmt::format("the plan is not of schema {}", schema));
+  if (!j.contains("knobs") || !j["knobs"].is_object()) refuse("the plan has no knobs");
+  Knobs knobs;
+  for (const auto& [name, value] : j["knobs"].items()) {
+    if (!value.is_string()) refuse(fmt::format("knob {} of the plan is not text", name));
+    knobs[name] = value.get<std::string>();
+  }
+  return knobs;
+}
+
+void require_same(const ir::Program& program, const Plan& derived, const std::string& text) {
+  json given = parse(text), made = parse(to_json(program, derived));
+  for (const char* key : {"schema", "program", "program_hash", "target", "knobs", "domain", "mapping", "hash"}) {
+    if (!given.contains(key)) refuse(fmt::format("the plan has no `{}`", key));
+    if (given[key] != made[key])
+      refuse(fmt::format("the plan's {} is {}, but these arguments give {}", key, given[key].dump(-1, ' ', false, json::error_handler_t::replace), made[key].dump()));
+  }
+}
+
+}  // namespace cosmati::plan

@@ -1,0 +1,37 @@
+// Plan: a choice that can be kept, read and replayed. The file holds what was decided (knobs, facts, target) and the derived Mapping as
+// text; replaying derives the Mapping again and refuses when anything differs.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "plan/facts.h"
+#include "plan/knobs.h"
+
+namespace cosmati::plan {
+
+struct Plan {
+  std::string program;       // its name
+  std::string program_hash;  // of its printed text
+  std::string target;
+  Knobs knobs;
+  Facts facts;
+  Mapping mapping;
+};
+
+// `program` has its replaces inlined; `text` is the printed program (for the hash).
+Plan make_plan(const ir::Program& program, const std::string& text, const std::string& target, const Knobs& knobs, const Facts& facts);
+
+// What the arguments must satisfy for the plan to apply, one condition a string.
+std::vector<std::string> domain(const ir::Program& program, const Plan& plan);
+// The mapping for reading: one line a phase and a home.
+std::vector<std::string> mapping_lines(const ir::Program& program, const Plan& plan);
+
+std::string to_json(const ir::Program& program, const Plan& plan);
+std::string to_text(const ir::Program& program, const Plan& plan);
+
+// The knobs of a plan file. Throws Error{bad_plan} for text that is not one.
+Knobs knobs_of(const std::string& json);
+// Refuses, naming the first difference, when `json` is not the plan that was derived now.
+void require_same(const ir::Program& program, const Plan& derived, const std::string& json);
+
+}  // namespace cosmati::plan

@@ -1,0 +1,389 @@
+// Phases run in this order: values that a reduction over program axes needs, those reductions, the instances themselves, and the
+// stores of what was reduced. The instances come last but one because everything before them reads inputs that they may overwrite
+// (inout parameters and exact aliases).
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/universal.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/inline_replaces.h"
+#include "prove/prove.h"
+#include "support/check.h"
+
+namespace cosmati::plan {
+namespace {
+
+using ir::AxisId;
+using ir::AxisSet;
+using ir::StreamId;
+using ir::TensorId;
+using ir::ValueId;
+
+class Universal {
+ public:
+  Universal(const ir::Program& program, const Knobs& knobs, const Aliases& aliases) : p_(program), knobs_(knobs), aliases_(aliases) {}
+
+  Mapping run() {
+    check_knobs(knobs_);
+    find_crosses();
+    keep_what_crosses_need();
+    store_phases();
+    choose_homes();
+    return std::move(mapping_);
+  }
+
+ private:
+  // ---- facts -----------------------------------------------------------------------------------------------------------
+  bool launch_level(AxisId axis) const { return !p_[axis].piece && ir::range_axes(p_, axis).empty() && !range_loads(axis); }
+  // A range read from memory is known to a group, not to the launch.
+  bool range_loads(AxisId axis) const {
+    for (const auto& bound : {p_[axis].lo, p_[axis].hi})
+      if (bound && has_load(*bound)) return true;
+    return false;
+  }
+  bool has_load(ValueId v) const {
+    if (std::holds_alternative<ir::Load>(p_[v].node)) return true;
+    for (ValueId operand : ir::operands(p_[v].node))
+      if (has_load(operand)) return true;
+    return false;
+  }
+  const ir::Reduce* as_reduce(ValueId v) const {
+    if (const auto* part = std::get_if<ir::Part>(&p_[v].node))
+      if (const auto* of = std::get_if<ValueId>(&part->of)) return std::get_if<ir::Reduce>(&p_[*of].node);
+    return std::get_if<ir::Reduce>(&p_[v].node);
+  }
+  bool is_stream_result(ValueId v) const {
+    const auto* part = std::get_if<ir::Part>(&p_[v].node);
+    return part && std::holds_alternative<StreamId>(part->of);
+  }
+  // A value that holds one element per point (the tuple of a reducer with several results is only reached through its parts).
+  bool is_single(ValueId v) const {
+    const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node);
+    return !reduce || ir::result_count(p_, *reduce) == 1;
+  }
+  bool crosses(ValueId v) const {
+    const ir::Reduce* reduce = as_reduce(v);
+    if (!reduce) return false;
+    return std::any_of(reduce->axes.begin(), reduce->axes.end(), [&](AxisId axis) { return p_[axis].program; });
+  }
+  bool has_hull(const AxisSet& axes) const {
+    return std::all_of(axes.begin(), axes.end(),
+                       [&](AxisId axis) { return p_[axis].piece || launch_level(axis) || prove::hull(p_, axis).has_value(); });
+  }
+  bool in_lambda_or_body(ValueId v) const { return !p_[v].axes.empty() && std::any_of(p_[v].axes.begin(), p_[v].axes.end(), [&](AxisId a) { return p_[a].piece.has_value(); }); }
+
+  // ---- liveness --------------------------------------------------------------------------------------------------------
+  template <class Visit>
+  void walk(ValueId v, std::set<ValueId>& seen, const Visit& visit) const {
+    if (!seen.insert(v).second) return;
+    if (!visit(v)) return;
+    for (ValueId operand : ir::operands(p_[v].node)) walk(operand, seen, visit);
+    if (const auto* part = std::get_if<ir::Part>(&p_[v].node))
+      if (const auto* stream = std::get_if<StreamId>(&part->of)) walk_stream(*stream, seen, visit);
+    if (const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node))
+      for (AxisId axis : reduce->axes) walk_range(axis, seen, visit);
+  }
+  template <class Visit>
+  void walk_range(AxisId axis, std::set<ValueId>& seen, const Visit& visit) const {
+    for (const auto& bound : {p_[axis].lo, p_[axis].hi})
+      if (bound) walk(*bound, seen, visit);
+  }
+  template <class Visit>
+  void walk_stream(StreamId s, std::set<ValueId>& seen, const Visit& visit) const {
+    walk_range(p_[s].axis, seen, visit);
+    for (const ir::Carry& carry : p_[s].carries) {
+      walk(carry.init, seen, visit);
+      walk(carry.next, seen, visit);
+    }
+    for (const ir::Store& store : p_.stores)
+      if (store.stream == s) walk_store(store, seen, visit);
+  }
+  template <class Visit>
+  void walk_store(const ir::Store& store, std::set<ValueId>& seen, const Visit& visit) const {
+    walk(store.value, seen, visit);
+    for (const ir::Index& index : store.index)
+      for (ValueId part : index) walk(part, seen, visit);
+  }
+  template <class Visit>
+  void walk_live(const Visit& visit) const {
+    std::set<ValueId> seen;
+    for (const ir::Store& store : p_.stores) {
+      walk_store(store, seen, visit);
+      if (store.stream) walk_stream(*store.stream, seen, visit);
+    }
+  }
+
+  // ---- reductions over program axes ------------------------------------------------------------------------------------
+  void find_crosses() {
+    walk_live([&](ValueId v) {
+      if (crosses(v) && is_single(v)) crosses_.insert(v);
+      return true;
+    });
+  }
+
+  void keep_what_crosses_need() {
+    std::set<ValueId> kept, seen;
+    for (ValueId cross : crosses_) {
+      for (ValueId arg : as_reduce(cross)->args)
+        walk(arg, seen, [&](ValueId v) {
+          if (crosses_.count(v)) return false;  // kept by its own phase
+          if ((as_reduce(v) && !crosses(v)) || is_stream_result(v)) {
+            if (is_single(v) && has_hull(p_[v].axes) && !in_lambda_or_body(v)) {
+              kept.insert(v);
+              return false;
+            }
+          }
+          return true;
+        });
+    }
+    for (ValueId v : kept) keep(v, "keep", [&](AxisId axis) { return p_[axis].program; });
+    for (ValueId cross : crosses_)
+      if (!only_stored(cross)) keep(cross, "reduce", [](AxisId) { return true; });
+  }
+
+  // A reduction over program axes that is only stored needs no home: the phase of the store evaluates it.
+  bool only_stored(ValueId cross) const {
+    int stores = 0, uses = 0;
+    for (const ir::Store& store : p_.stores) stores += store.value == cross && !store.stream;
+    walk_live([&](ValueId v) {
+      for (ValueId operand : ir::operands(p_[v].node)) uses += operand == cross;
+      return true;
+    });
+    return stores == 1 && uses == 0;
+  }
+
+  template <class OnGrid>
+  void keep(ValueId v, const char* what, const OnGrid& on_grid) {
+    std::vector<AxisId> grid;
+    for (AxisId axis : p_[v].axes)
+      if (launch_level(axis) && on_grid(axis)) grid.push_back(axis);
+    mapping_.homes[v] = Home::launch;
+    Phase* last = mapping_.phases.empty() ? nullptr : &mapping_.phases.back();
+    // The parts of one reduction share a phase, so that it is evaluated once.
+    if (last && std::holds_alternative<KeepRoot>(last->roots.back()) &&
+        as_reduce(std::get<KeepRoot>(last->roots.back()).value) == as_reduce(v) && as_reduce(v)) {
+      last->roots.push_back(KeepRoot{v});
+      return;
+    }
+    mapping_.phases.push_back({fmt::format("{}_{}", what, name_of(v)), place(grid, p_[v].axes), {KeepRoot{v}}});
+  }
+
+  std::string name_of(ValueId v) const {
+    for (const auto& [name, value] : p_.names)
+      if (value == v) return name;
+    return "v" + std::to_string(v.index);
+  }
+
+  // ---- the instances, and the stores of reduced values -------------------------------------------------------------------
+  void store_phases() {
+    Phase main{"instances", {}, {}};
+    std::vector<Root> late;  // stores into memory that this phase also reads
+    std::set<StreamId> streams;
+    AxisSet main_axes;
+    for (std::uint32_t i = 0; i < p_.stores.size(); ++i) {
+      const ir::Store& store = p_.stores[i];
+      if (store.stream) {
+        StreamId outermost = *store.stream;
+        while (p_[outermost].parent) outermost = *p_[outermost].parent;
+        if (streams.insert(outermost).second) main.roots.push_back(StreamRoot{outermost});
+        continue;
+      }
+      if (!p_[store.value].done.empty()) continue;
+      main_axes = ir::set_union(main_axes, store_axes(store));
+      if (read_by_program(store.tensor)) {
+        if (!reads_only_what_it_stores(store)) early_.insert(store.value);
+        late.push_back(StoreRoot{i});
+      } else {
+        main.roots.push_back(StoreRoot{i});
+      }
+    }
+    // With several such stores, each one's value is complete before the first of them writes.
+    if (late.size() > 1)
+      for (const Root& root : late) early_.insert(p_.stores[std::get<StoreRoot>(root).store].value);
+    for (ValueId v : early_) main.roots.push_back(FillRoot{v});
+    main.roots.insert(main.roots.end(), late.begin(), late.end());
+    if (!main.roots.empty()) {
+      main.instances = place(p_.program_axes, main_axes);
+      mapping_.phases.push_back(std::move(main));
+    }
+    for (std::uint32_t i = 0; i < p_.stores.size(); ++i) {
+      const ir::Store& store = p_.stores[i];
+      if (store.stream || p_[store.value].done.empty()) continue;
+      std::vector<AxisId> grid;
+      AxisSet all = store_axes(store);
+      for (AxisId axis : all)
+        if (launch_level(axis)) grid.push_back(axis);
+      mapping_.phases.push_back({"store_" + p_[store.tensor].name, place(grid, all), {StoreRoot{i}}});
+    }
+  }
+
+  AxisSet store_axes(const ir::Store& store) const {
+    AxisSet axes = p_[store.value].axes;
+    for (const ir::Index& index : store.index)
+      for (ValueId part : index) axes = ir::set_union(axes, p_[part].axes);
+    return axes;
+  }
+
+  bool same_memory(TensorId loaded, TensorId stored) const { return loaded == stored || aliases_.count({loaded, stored}); }
+
+  bool read_by_program(TensorId stored) const {
+    bool found = false;
+    walk_live([&](ValueId v) {
+      const auto* load = std::get_if<ir::Load>(&p_[v].node);
+      found = found || (load && same_memory(load->tensor, stored));
+      return true;
+    });
+    return found;
+  }
+
+  bool reads_only_what_it_stores(const ir::Store& store) const {
+    bool same = true;
+    std::set<ValueId> seen;
+    walk(store.value, seen, [&](ValueId v) {
+      const auto* load = std::get_if<ir::Load>(&p_[v].node);
+      if (load && same_memory(load->tensor, store.tensor)) same = same && load->index == store.index;
+      // A reduction that has no axis of the store's loops is complete before the first element is written.
+      return !(as_reduce(v) && step_axes(p_[v].axes, p_.program_axes).empty());
+    });
+    return same;
+  }
+
+  // ---- homes -----------------------------------------------------------------------------------------------------------
+  AxisSet step_axes(const AxisSet& axes, const std::vector<AxisId>& grid) const {
+    AxisSet steps;
+    for (AxisId axis : axes)
+      if (std::find(grid.begin(), grid.end(), axis) == grid.end() && !p_[axis].piece) steps.push_back(axis);
+    return steps;
+  }
+
+  // A context is a loop nest that evaluates a value: the axes it loops over. A value that is dear and would be evaluated by two nests, or
+  // repeatedly by one that also loops over axes the value does not have, is kept in a worker array.
+  void choose_homes() {
+    std::vector<std::set<AxisSet>> contexts(p_.values.size());
+    std::vector<int> nests(p_.values.size(), 0);
+    auto enter = [&](ValueId v, const AxisSet& axes) {
+      contexts[v.index].insert(axes);
+      ++nests[v.index];
+    };
+    std::set<ValueId> live;
+    walk_live([&](ValueId v) {
+      live.insert(v);
+      return true;
+    });
+    for (const ir::Store& store : p_.stores) enter(store.value, store_axes(store));
+    for (ValueId v : live)
+      if (const auto* part = std::get_if<ir::Part>(&p_[v].node))
+        if (const auto* s = std::get_if<StreamId>(&part->of)) enter_stream(*s, enter);
+    for (const ir::Store& store : p_.stores)
+      if (store.stream) enter_stream(*store.stream, enter);
+    for (ValueId v : early_) {
+      if (!has_hull(p_[v].axes))
+        throw Error(ErrorCode::not_supported, p_[v].where, "this value must be complete before its memory is overwritten, but nothing bounds its range",
+                    "bound the range by a contract, or store to another parameter");
+      mapping_.homes.emplace(v, Home::worker);
+    }
+    // Users come after their operands in the arena, so walking backwards meets every context of a value before the value.
+    for (auto it = live.rbegin(); it != live.rend(); ++it) {
+      ValueId v = *it;
+      decide(v, contexts[v.index], nests[v.index]);
+      const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node);
+      AxisSet own;
+      if (reduce) {
+        own = p_[v].axes;
+        for (ValueId arg : reduce->args) own = ir::set_union(own, ir::set_union(p_[arg].axes, reduce->axes));
+      }
+      bool boundary = reduce || mapping_.homes.count(v);
+      for (ValueId operand : ir::operands(p_[v].node)) {
+        if (boundary) {
+          enter(operand, reduce ? own : p_[v].axes);
+        } else {
+          contexts[operand.index].insert(contexts[v.index].begin(), contexts[v.index].end());
+          nests[operand.index] += nests[v.index];
+        }
+      }
+    }
+  }
+
+  template <class Enter>
+  void enter_stream(StreamId s, const Enter& enter) {
+    if (!entered_.insert(s).second) return;
+    for (std::uint32_t slot = 0; slot < p_[s].carries.size(); ++slot) {
+      enter(p_[s].carries[slot].init, p_[s].carries[slot].axes);
+      enter(p_[s].carries[slot].next, ir::set_union(p_[s].carries[slot].axes, p_[p_[s].carries[slot].next].axes));
+    }
+    if (p_[s].parent) enter_stream(*p_[s].parent, enter);
+  }
+
+  bool dear(ValueId v, int depth = 0) const {
+    if (as_reduce(v)) return true;
+    const auto* e = std::get_if<ir::Elementwise>(&p_[v].node);
+    if (!e) return false;
+    if (e->op != ops::Op::cast && ops::info(e->op).kind == ops::Kind::expanded) return true;
+    if (depth > 16) return false;
+    return std::any_of(e->args.begin(), e->args.end(),
+                       [&](ValueId arg) { return !mapping_.homes.count(arg) && !step_axes(p_[arg].axes, p_.program_axes).empty() && dear(arg, depth + 1); });
+  }
+
+  void decide(ValueId v, const std::set<AxisSet>& contexts, int nests) {
+    if (mapping_.homes.count(v) || !is_single(v)) return;
+    AxisSet steps = step_axes(p_[v].axes, p_.program_axes);
+    bool possible = !steps.empty() && has_hull(p_[v].axes) && p_[v].done.empty() && !std::holds_alternative<ir::Coord>(p_[v].node);
+    for (const auto& [name, value] : p_.names) {
+      auto knob = knobs_.find("home." + name);
+      if (value != v || knob == knobs_.end()) continue;
+      if (knob->second == "reload") return;
+      if (!possible)
+        throw Error(ErrorCode::bad_knob, p_[v].where, fmt::format("home.{} = worker: {} has no axis that a worker loops over", name, name),
+                    "leave it automatic, or set it to reload");
+      mapping_.homes[v] = Home::worker;
+      return;
+    }
+    if (!possible || !dear(v)) return;
+    bool repeated = nests > 1 || std::any_of(contexts.begin(), contexts.end(), [&](const AxisSet& axes) {
+                      return !ir::set_minus(step_axes(axes, p_.program_axes), p_[v].axes).empty();
+                    });
+    if (repeated) mapping_.homes[v] = Home::worker;
+  }
+
+  // ---- digits ----------------------------------------------------------------------------------------------------------
+  place::Placement place(const std::vector<AxisId>& grid, const AxisSet& all) const {
+    place::Placement placement;
+    place::Size pos;
+    for (auto it = grid.rbegin(); it != grid.rend(); ++it) {
+      place::Size size{1, {*it}};
+      placement.axes.push_back({*it, {{place::Res::grid, pos, size}}});
+      pos = pos * size;
+    }
+    for (AxisId axis : all)
+      if (std::find(grid.begin(), grid.end(), axis) == grid.end() && !p_[axis].piece)
+        placement.axes.push_back({axis, {{place::Res::step, {}, {1, {axis}}}}});
+    return placement;
+  }
+
+  const ir::Program& p_;
+  const Knobs& knobs_;
+  const Aliases& aliases_;
+  Mapping mapping_;
+  std::set<ValueId> crosses_;
+  std::set<ValueId> early_;  // stored values that must be complete before the first store of the instance
+  std::set<StreamId> entered_;
+};
+
+}  // namespace
+
+Mapping universal(const ir::Program& program, const Knobs& knobs, const Aliases& aliases) {
+  for (const auto& [name, value] : knobs) {
+    if (!name.starts_with("home.")) continue;
+    bool known = std::any_of(program.names.begin(), program.names.end(), [&](const auto& n) { return "home." + n.first == name; });
+    if (!known) {
+      check_knobs(knobs);
+      throw Error(ErrorCode::bad_knob, {}, fmt::format("{}: the program names no value `{}`", name, name.substr(5)),
+                  "home.NAME takes a name bound by `NAME = ...` in the program");
+    }
+  }
+  return Universal(program, knobs, aliases).run();
+}
+
+}  // namespace cosmati::plan

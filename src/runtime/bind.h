@@ -1,0 +1,65 @@
+// From named arguments to everything a launch needs: dtypes and packs are bound, the program is instantiated and proven, extents are
+// solved from shapes, declarations and scalars, and every equation is checked. Nothing is written.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <cosmati/runtime.h>
+
+#include "ir/program.h"
+#include "language/source.h"
+#include "oracle/oracle.h"
+
+namespace cosmati::runtime {
+
+// A program at one binding of its dtype variables and packs: proven, and once more with its replaces inlined.
+struct Instance {
+  language::Binding binding;
+  ir::Program program, inlined;
+};
+
+// The instances of one program, made on first use. Thread-safe.
+class Instances {
+ public:
+  explicit Instances(Program program) : program_(std::move(program)) {}
+  std::shared_ptr<const Instance> get(const language::Binding& binding) const;
+  const Program& program() const { return program_; }
+
+ private:
+  Program program_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::shared_ptr<const Instance>> instances_;
+};
+
+struct Bound {
+  std::shared_ptr<const Instance> instance;
+  oracle::Inputs inputs;               // tensors and scalars in declared order, one extent per axis
+  std::vector<std::uint32_t> missing;  // outs that no argument names; their views have a shape and no data
+};
+
+// missing_outputs: outs may be left out (their extents must then follow from the rest). read_data: contracts of integer tensors, requires
+// and the overlap of memory are checked too. Throws Error.
+struct BindOptions {
+  bool missing_outputs = false;
+  bool read_data = true;
+};
+Bound bind(const Instances& instances, const Arguments& arguments, BindOptions options);
+
+// The value of a launch-level expression (extents, scalars, constants); nullopt where it needs what is not known yet. An extent below 0 means
+// unknown.
+std::optional<ops::Scalar> launch_value(const ir::Program& p, ir::ValueId v, const std::vector<std::int64_t>& extents,
+                                        const std::vector<std::optional<ops::Scalar>>& scalars);
+
+// Overlap of outputs with themselves and with other arguments; pairs that are exactly the same memory and proven are returned.
+std::vector<std::pair<ir::TensorId, ir::TensorId>> check_memory(const ir::Program& p, const std::vector<TensorView>& tensors);
+// Contracts on integer tensors and requires, on host data.
+void check_contracts(const ir::Program& p, const oracle::Inputs& inputs);
+
+// The strides of a view in elements, dense where it has none.
+std::vector<std::int64_t> strides_of(const TensorView& view);
+
+}  // namespace cosmati::runtime

@@ -1,0 +1,104 @@
+// Extents first, then scalars, then data, all from one seeded generator.
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/random_inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "runtime/bind.h"
+
+namespace cosmati::runtime {
+
+std::optional<OwnedInputs> random_inputs(const ir::Program& p, std::uint64_t seed, std::int64_t largest_extent) {
+  std::mt19937_64 random(seed * 0x9e3779b97f4a7c15u + 12345);
+  auto below = [&](std::int64_t n) { return n <= 0 ? std::int64_t{0} : static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
+  auto normal = [&] {
+    double total = -6;
+    for (int i = 0; i < 12; ++i) total += static_cast<double>(random() >> 11) * 0x1p-53;
+    return total;
+  };
+  OwnedInputs owned;
+  std::vector<std::int64_t> extents(p.axes.size(), -1);
+  std::vector<std::optional<ops::Scalar>> scalars(p.scalars.size());
+  for (std::size_t s = 0; s < scalars.size(); ++s) {
+    if (p.scalars[s].fallback) continue;
+    ops::Scalar value{ops::round_to(p.scalars[s].dtype, normal()), 1 + below(3)};
+    if (is_bool(p.scalars[s].dtype)) value.i = below(2);
+    scalars[s] = value;
+  }
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (std::size_t a = 0; a < p.axes.size(); ++a) {
+      const ir::Axis& axis = p.axes[a];
+      if (extents[a] >= 0 || axis.piece) continue;
+      if (!axis.hi) {
+        extents[a] = below(largest_extent + 1);
+        progress = true;
+        continue;
+      }
+      auto lo = axis.lo ? launch_value(p, *axis.lo, extents, scalars) : ops::Scalar{};
+      auto hi = launch_value(p, *axis.hi, extents, scalars);
+      if (!lo || !hi) continue;
+      extents[a] = std::clamp<std::int64_t>(hi->i - lo->i, 0, 64);
+      progress = true;
+    }
+    for (std::size_t s = 0; s < scalars.size(); ++s) {
+      if (scalars[s]) continue;
+      scalars[s] = launch_value(p, *p.scalars[s].fallback, extents, scalars);
+      progress = progress || scalars[s].has_value();
+    }
+  }
+  for (std::int64_t& extent : extents) extent = std::max<std::int64_t>(extent, 0);
+  for (const auto& s : scalars) owned.inputs.scalars.push_back(s.value_or(ops::Scalar{}));
+  for (const auto& [condition, where] : p.requires_) {
+    auto holds = launch_value(p, condition, extents, scalars);
+    if (holds && !holds->i) return std::nullopt;
+  }
+  for (const ir::Tensor& tensor : p.tensors) {
+    TensorView view;
+    view.dtype = tensor.dtype;
+    std::int64_t elements = 1;
+    for (const ir::Dim& dim : tensor.dims) {
+      std::int64_t extent = 1;
+      for (const ir::Factor& factor : dim) extent *= (factor.axis.valid() ? extents[factor.axis.index] : 0) + factor.offset;
+      if (extent < 0) return std::nullopt;
+      view.shape.push_back(extent);
+      elements *= extent;
+    }
+    view.strides = strides_of(view);
+    std::vector<ops::Scalar> values(elements);
+    if (is_int(tensor.dtype)) {
+      auto lo = tensor.contract.lo ? launch_value(p, *tensor.contract.lo, extents, scalars) : std::nullopt;
+      auto hi = tensor.contract.hi ? launch_value(p, *tensor.contract.hi, extents, scalars) : std::nullopt;
+      std::int64_t first = lo ? lo->i : hi ? std::min<std::int64_t>(0, hi->i - 4) : is_signed(tensor.dtype) ? -4 : 0;
+      std::int64_t last = hi ? hi->i : first + 9;
+      if (elements > 0 && last <= first) return std::nullopt;
+      if (tensor.contract.distinct) {
+        if (last - first < elements) return std::nullopt;
+        std::vector<std::int64_t> pool(last - first);
+        for (std::size_t i = 0; i < pool.size(); ++i) pool[i] = first + static_cast<std::int64_t>(i);
+        std::shuffle(pool.begin(), pool.end(), random);
+        for (std::int64_t i = 0; i < elements; ++i) values[i].i = pool[i];
+      } else {
+        for (ops::Scalar& v : values) v.i = first + below(last - first);
+      }
+      if (tensor.contract.sorted && !view.shape.empty() && view.shape.back() > 0)
+        for (std::int64_t i = 0; i < elements; i += view.shape.back())
+          std::sort(values.begin() + i, values.begin() + i + view.shape.back(), [](const auto& a, const auto& b) { return a.i < b.i; });
+    } else if (is_bool(tensor.dtype)) {
+      for (ops::Scalar& v : values) v.i = below(2);
+    } else {
+      for (ops::Scalar& v : values) v.f = ops::round_to(tensor.dtype, normal());
+    }
+    std::vector<char> storage(std::max<std::int64_t>(1, elements) * byte_size(tensor.dtype));
+    for (std::int64_t i = 0; i < elements; ++i) ops::store(tensor.dtype, storage.data() + i * byte_size(tensor.dtype), values[i]);
+    view.data = storage.data();
+    owned.storage.push_back(std::move(storage));
+    owned.inputs.tensors.push_back(std::move(view));
+  }
+  owned.inputs.extents = std::move(extents);
+  return owned;
+}
+
+}  // namespace cosmati::runtime
