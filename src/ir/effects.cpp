@@ -2,6 +2,7 @@
 // A stream's body runs until types and axes of what it carries no longer change; an attempt that changed them leaves no trace.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <unordered_set>
 
 #include "ir/builder.h"
 #include "ir/describe.h"
@@ -209,9 +210,11 @@ void Builder::require_extents(const Where& where) const {
     }
     if (!axis.lo) continue;
     std::vector<ValueId> work{*axis.lo, *axis.hi};
+    std::unordered_set<ValueId> seen;
     while (!work.empty()) {
       const ValueId v = work.back();
       work.pop_back();
+      if (!seen.insert(v).second) continue;
       if (const auto* e = std::get_if<Extent>(&program_[v].node)) needs[a].push_back(e->axis);
       for (ValueId operand : operands(program_[v].node)) work.push_back(operand);
     }
