@@ -267,6 +267,7 @@ class Parser {
   }
 
   StmtNode loop(int depth) {
+    const int first_line = line_->number;
     For f;
     const std::string var = name();
     word("in");
@@ -292,7 +293,7 @@ class Parser {
     close();
     f.body = block(depth + 1);
     if (f.carries.empty()) return f;
-    if (!more(depth + 1)) fail(line_->number, "a loop with carried values ends with next");
+    if (!more(depth + 1)) fail(first_line, "a loop with carried values ends with next");
     open(depth + 1);
     word("next");
     for (std::size_t i = 0; i < f.carries.size(); ++i) {
