@@ -1,0 +1,289 @@
+// Walks the value arena with environments, and checks each access against its extents.
+// SPDX-License-Identifier: Apache-2.0
+#include "prove/accesses.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "ir/describe.h"
+#include "prove/witness.h"
+
+namespace cosmati::prove {
+
+using ir::AxisId;
+using ir::ValueId;
+
+namespace {
+
+// Axes that no longer vary once the instance is known.
+bool only_program_axes(const ir::Program& p, const ir::AxisSet& axes) {
+  return std::all_of(axes.begin(), axes.end(), [&](AxisId a) { return p[a].program; });
+}
+
+std::string extent_text(const ir::Program& p, const ir::Dim& dim) {
+  std::vector<std::string> parts;
+  for (const ir::Factor& f : dim) {
+    if (!f.axis) parts.push_back(fmt::format("{}", f.offset));
+    else if (f.offset) parts.push_back(fmt::format("extent({}) {} {}", p[f.axis].name, f.offset < 0 ? '-' : '+', std::abs(f.offset)));
+    else parts.push_back(fmt::format("extent({})", p[f.axis].name));
+  }
+  return fmt::format("{}", fmt::join(parts, " * "));
+}
+
+// Whether a loaded or computed value that nothing bounds from this side takes part in p.
+bool unbounded_data(const Terms& terms, const Poly& p, bool above) {
+  for (AtomId a : terms.closure({p})) {
+    const Atom& atom = terms[a];
+    if (atom.kind == AtomKind::opaque && atom.facts.empty()) return true;
+    if (atom.kind != AtomKind::load) continue;
+    const ir::Contract& c = terms.program()[atom.tensor].contract;
+    if (!(above ? c.hi : c.lo) && atom.facts.empty()) return true;
+  }
+  return false;
+}
+
+struct Component {  // lo <= index < hi is asked
+  Poly index, lo, hi;
+  std::string text, lo_text, hi_text;
+  ValueId value;
+};
+
+class Checker {
+ public:
+  Checker(Terms& terms, std::vector<Refusal>& refusals) : terms_(terms), p_(terms.program()), refusals_(refusals) {}
+
+  // Refuses at most once.
+  void check(const std::vector<Component>& components, const std::vector<Poly>& given, const Where& where, const std::string& access,
+             const std::string& container, const std::vector<Poly>& shape, const std::string& hint) {
+    for (const Component& c : components) {
+      const Poly above = c.hi - 1 - c.index, below = c.index - c.lo;
+      const bool above_ok = terms_.proves(above, given), below_ok = terms_.proves(below, given);
+      if (above_ok && below_ok) continue;
+      const std::string missing =
+          above_ok ? fmt::format("{} <= {}", c.lo_text, c.text) : fmt::format("{} < {}", c.text, c.hi_text);
+      if (unbounded_data(terms_, c.index, !above_ok)) {
+        refusals_.push_back({ErrorCode::unproved_gather, where, fmt::format("{}: nothing says {}", access, missing),
+                             declare(c, hint), ""});
+        return;
+      }
+      std::vector<Poly> violated;
+      if (!above_ok) violated.push_back(above);
+      if (!below_ok) violated.push_back(below);
+      std::string message = fmt::format("{} leaves its {}", access, container);
+      if (std::optional<Assignment> w = find_witness(terms_, violated, shape, given)) {
+        const std::string point = describe_point(terms_, *w, {c.index});
+        if (!point.empty()) message += ", for example at " + point;
+        std::vector<std::string> sizes;
+        for (const Poly& s : shape) sizes.push_back(fmt::format("{}", evaluate(terms_, s, *w)));
+        if (!sizes.empty()) {
+          const std::string is = fmt::format("{} is {}", access.substr(0, access.find('[')), fmt::join(sizes, " x "));
+          message += point.empty() ? ", for example where " + is : " (" + is + ")";
+        }
+      } else {
+        message = fmt::format("{} is not proved to stay in its {}: {} does not follow from the ranges and contracts", access, container,
+                              missing);
+      }
+      refusals_.push_back({ErrorCode::out_of_bounds, where, message, hint, ""});
+      return;
+    }
+  }
+
+  std::vector<Component> components(ir::TensorId tensor, const std::vector<ir::Index>& index, const Env& env) {
+    const ir::Tensor& t = p_[tensor];
+    std::vector<Component> result;
+    for (std::size_t d = 0; d < index.size(); ++d) {
+      for (std::size_t f = 0; f < index[d].size(); ++f) {
+        const ir::Dim dim = index[d].size() == 1 ? t.dims[d] : ir::Dim{t.dims[d][f]};
+        const ValueId v = index[d][f];
+        result.push_back({terms_.ring(v, env), 0, terms_.extent(dim), ir::describe(p_, v), "0", extent_text(p_, dim), v});
+      }
+    }
+    return result;
+  }
+
+  std::vector<Poly> shape(ir::TensorId tensor) {
+    std::vector<Poly> s;
+    for (const ir::Dim& d : p_[tensor].dims) s.push_back(terms_.extent(d));
+    return s;
+  }
+
+  void load(const LoadSite& site) {
+    const auto& l = std::get<ir::Load>(p_[site.value].node);
+    if (l.otherwise) return;
+    const std::string access = ir::describe(p_, l.tensor, l.index);
+    check(components(l.tensor, l.index, site.env), given(site.env), p_[site.value].where, access, "extents", shape(l.tensor),
+          access + " else 0");
+  }
+
+  void replace(const ReplaceSite& site) {
+    const auto& r = std::get<ir::Replace>(p_[site.value].node);
+    if (r.otherwise) return;
+    const Env inner = terms_.inside(site.env, r);
+    std::vector<Component> components;
+    auto add = [&](AxisId axis, const Poly& at, const std::string& text, ValueId value) {
+      auto [lo, hi] = terms_.range(axis, inner);
+      const ir::Axis& a = p_[axis];
+      components.push_back({at, lo, hi, text, a.lo ? ir::describe(p_, *a.lo) : "0",
+                            a.hi ? ir::describe(p_, *a.hi) : fmt::format("extent({})", a.name), value});
+    };
+    for (const auto& [axis, by] : r.binds) add(axis, inner.replaced.at(axis), ir::describe(p_, by), by);
+    // Axes that stay, of a range that the replaced ones decide.
+    for (AxisId a : p_[r.of].axes) {
+      if (inner.replaced.count(a) && !site.env.replaced.count(a)) continue;
+      const ir::AxisSet depends = ir::range_axes(p_, a);
+      const bool moved = std::any_of(r.binds.begin(), r.binds.end(), [&](const auto& b) { return ir::contains(depends, b.first); });
+      if (moved) add(a, terms_.coordinate(a, site.env), p_[a].name, {});
+    }
+    std::vector<std::string> binds;
+    for (const auto& [axis, by] : r.binds) binds.push_back(fmt::format("{} := {}", p_[axis].name, ir::describe(p_, by)));
+    const std::string access = fmt::format("{}[{}]", ir::describe(p_, r.of), fmt::join(binds, ", "));
+    check(components, given(site.env), p_[site.value].where, access, "range", {}, access + " else 0");
+  }
+
+  void store(const ir::Store& s) {
+    check(components(s.tensor, s.index, {}), given({}), s.where, ir::describe(p_, s.tensor, s.index), "extents", shape(s.tensor), "");
+  }
+
+ private:
+  std::vector<Poly> given(const Env& env) {
+    std::vector<Poly> facts = instance_facts(terms_, env);
+    facts.insert(facts.end(), env.facts.begin(), env.facts.end());
+    return facts;
+  }
+
+  // "declare label: i32[row] in 0 .. extent(col), or write else"
+  std::string declare(const Component& c, const std::string& hint) {
+    const std::string otherwise = hint.empty() ? "clamp it" : "write else";
+    const auto* l = c.value ? std::get_if<ir::Load>(&p_[uncast(c.value)].node) : nullptr;
+    if (!l) return hint.empty() ? otherwise : hint;
+    const ir::Tensor& t = p_[l->tensor];
+    std::vector<std::string> dims;
+    for (const ir::Dim& d : t.dims) dims.push_back(ir::describe_dim(p_, d));
+    return fmt::format("declare {}: {}[{}] in {} .. {}, or {}", t.name, name(t.dtype), fmt::join(dims, ", "), c.lo_text, c.hi_text,
+                       otherwise);
+  }
+
+  ValueId uncast(ValueId v) const {
+    for (;;) {
+      const auto* e = std::get_if<ir::Elementwise>(&p_[v].node);
+      if (!e || e->op != ops::Op::cast) return v;
+      v = e->args[0];
+    }
+  }
+
+  Terms& terms_;
+  const ir::Program& p_;
+  std::vector<Refusal>& refusals_;
+};
+
+}  // namespace
+
+Sites sites_of(Terms& terms, const std::vector<ValueId>& roots, const Env& start) {
+  const ir::Program& p = terms.program();
+  struct Item {
+    ValueId value;
+    Env env;
+    bool settled;
+  };
+  Sites sites;
+  std::vector<Item> work;
+  std::set<std::tuple<ValueId, bool, Env>> seen;
+  auto push = [&](ValueId v, const Env& env, bool settled) {
+    if (seen.emplace(v, settled, env).second) work.push_back({v, env, settled});
+  };
+  for (ValueId v : roots) push(v, start, false);
+  while (!work.empty()) {
+    const Item item = std::move(work.back());
+    work.pop_back();
+    const ir::Value& v = p[item.value];
+    if (const auto* reduce = std::get_if<ir::Reduce>(&v.node)) {
+      const bool settled = item.settled || only_program_axes(p, v.axes);
+      const Env inner = terms.inside(item.env, reduce->axes);
+      for (ValueId a : reduce->args) push(a, inner, settled);
+      for (AxisId a : reduce->axes) {
+        if (p[a].lo) push(*p[a].lo, item.env, settled);
+        if (p[a].hi) push(*p[a].hi, item.env, settled);
+      }
+      continue;
+    }
+    if (const auto* replace = std::get_if<ir::Replace>(&v.node)) {
+      sites.replaces.push_back({item.value, item.env});
+      for (const auto& [axis, by] : replace->binds) push(by, item.env, item.settled);
+      push(replace->of, terms.inside(item.env, *replace), item.settled);
+      if (replace->otherwise) push(*replace->otherwise, item.env, item.settled);
+      continue;
+    }
+    if (std::holds_alternative<ir::Load>(v.node)) sites.loads.push_back({item.value, item.env, item.settled});
+    for (ValueId a : ir::operands(v.node)) push(a, item.env, item.settled);
+  }
+  return sites;
+}
+
+std::vector<ValueId> all_roots(const ir::Program& program) {
+  std::vector<ValueId> roots;
+  for (const ir::Store& s : program.stores) {
+    roots.push_back(s.value);
+    for (const ir::Index& i : s.index) roots.insert(roots.end(), i.begin(), i.end());
+  }
+  for (const ir::Stream& s : program.streams) {
+    for (const ir::Carry& c : s.carries) {
+      roots.push_back(c.init);
+      roots.push_back(c.next);
+    }
+  }
+  for (const ir::Axis& a : program.axes) {
+    if (a.lo) roots.push_back(*a.lo);
+    if (a.hi) roots.push_back(*a.hi);
+  }
+  return roots;
+}
+
+Place place_of(Terms& terms, ir::TensorId tensor, const std::vector<ir::Index>& index, const Env& env) {
+  const ir::Tensor& t = terms.program()[tensor];
+  Place place;
+  for (std::size_t d = 0; d < index.size(); ++d) {
+    for (std::size_t f = 0; f < index[d].size(); ++f) {
+      place.index.push_back(terms.exact(index[d][f], env));
+      place.extents.push_back(index[d].size() == 1 ? terms.extent(t.dims[d]) : terms.extent(t.dims[d][f]));
+    }
+  }
+  return place;
+}
+
+std::vector<Poly> element_of(Terms& terms, ir::TensorId tensor, const std::vector<ir::Index>& index, const Env& env) {
+  const ir::Tensor& t = terms.program()[tensor];
+  std::vector<Poly> element;
+  for (std::size_t d = 0; d < index.size(); ++d) {
+    Poly linear;
+    for (std::size_t f = 0; f < index[d].size(); ++f)
+      linear = linear * (index[d].size() > 1 ? terms.extent(t.dims[d][f]) : Poly(1)) + terms.exact(index[d][f], env);
+    element.push_back(linear);
+  }
+  return element;
+}
+
+std::vector<Poly> instance_facts(Terms& terms, const Env& env) {
+  std::vector<Poly> facts;
+  Env own;
+  own.copy = env.copy;
+  for (AxisId a : terms.program().program_axes) {
+    auto [lo, hi] = terms.range(a, own);
+    facts.push_back(hi - 1 - lo);
+  }
+  return facts;
+}
+
+void check_loads(Terms& terms, std::vector<Refusal>& refusals) {
+  Checker checker(terms, refusals);
+  const Sites sites = sites_of(terms, all_roots(terms.program()), {});
+  for (const LoadSite& s : sites.loads) checker.load(s);
+  for (const ReplaceSite& s : sites.replaces) checker.replace(s);
+}
+
+void check_store_bounds(Terms& terms, const ir::Store& store, std::vector<Refusal>& refusals) {
+  Checker(terms, refusals).store(store);
+}
+
+}  // namespace cosmati::prove

@@ -1,0 +1,397 @@
+// Stores as maps from instances to elements. Injectivity is found by elimination: an index component that is one unknown axis plus
+// known terms determines that axis; a component a * c + r with 0 <= r < c determines a and r; an element of a `distinct` tensor
+// determines where it was read. What elimination cannot see is asked as: two instances, one element, different axes.
+// SPDX-License-Identifier: Apache-2.0
+#include "prove/stores.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "ir/describe.h"
+#include "prove/isl.h"
+#include "prove/witness.h"
+
+namespace cosmati::prove {
+
+using ir::AxisId;
+using ir::AxisSet;
+
+namespace {
+
+class Elimination {
+ public:
+  Elimination(Terms& terms, std::vector<Poly> components) : terms_(terms), components_(std::move(components)) {
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (std::size_t k = 0; k < components_.size() && components_.size() < 64; ++k) progress |= step(Poly(components_[k]));
+      progress |= rejoin();
+    }
+  }
+  bool determines(AtomId a) const { return determined_.count(a); }
+
+ private:
+  bool known(AtomId a) const {
+    const Atom& atom = terms_[a];
+    if (determined_.count(a) || atom.kind == AtomKind::extent || atom.kind == AtomKind::scalar) return true;
+    if (atom.kind == AtomKind::coordinate || atom.kind == AtomKind::opaque) return false;
+    auto all_known = [&](const Poly& p) {
+      const std::vector<AtomId> atoms = p.atoms();
+      return std::all_of(atoms.begin(), atoms.end(), [&](AtomId b) { return known(b); });
+    };
+    if (atom.kind == AtomKind::choice)
+      return std::all_of(atom.alternatives.begin(), atom.alternatives.end(), [&](const Alternative& x) {
+        // Without facts the choice is made by data that is not spoken of here.
+        return !x.facts.empty() && all_known(x.value) && std::all_of(x.facts.begin(), x.facts.end(), all_known);
+      });
+    return std::all_of(atom.args.begin(), atom.args.end(), all_known);
+  }
+
+  bool determine(AtomId a) {
+    if (!determined_.insert(a).second) return false;
+    const Atom& atom = terms_[a];
+    if (atom.kind == AtomKind::load && terms_.program()[atom.tensor].contract.distinct)
+      components_.insert(components_.end(), atom.args.begin(), atom.args.end());
+    return true;
+  }
+
+  bool step(const Poly& component) {
+    std::vector<std::pair<Monomial, std::int64_t>> unknown;
+    for (const auto& [m, c] : component.terms())
+      if (!std::all_of(m.begin(), m.end(), [&](AtomId a) { return known(a); })) unknown.emplace_back(m, c);
+    if (unknown.empty()) return false;
+    Poly moving;
+    for (const auto& [m, c] : unknown) moving.add(m, c);
+    for (const auto& [m, c] : unknown) {
+      for (AtomId a : m) {
+        if (known(a)) continue;
+        Poly scale;
+        scale.add(*divide(m, {a}), std::abs(c));
+        const std::vector<AtomId> in_scale = scale.atoms();
+        if (!std::all_of(in_scale.begin(), in_scale.end(), [&](AtomId b) { return known(b); })) continue;
+        if (!terms_.positive(scale, {component})) continue;
+        if (unknown.size() == 1) return determine(a);
+        // moving = scale * high + low
+        Poly high, low;
+        for (const auto& [n, d] : moving.terms()) {
+          const std::optional<Monomial> rest = divide(n, scale.terms().begin()->first);
+          if (rest && d % c == 0) high.add(*rest, d / std::abs(c));
+          else low.add(n, d);
+        }
+        if (low.is_zero() && scale == Poly(1)) continue;
+        if (!terms_.nonnegative(low) || !terms_.nonnegative(scale - 1 - low)) continue;
+        return add(high) | add(low);
+      }
+    }
+    return false;
+  }
+
+  bool add(const Poly& p) {
+    if (p.is_zero() || std::find(components_.begin(), components_.end(), p) != components_.end()) return false;
+    components_.push_back(p);
+    return true;
+  }
+
+  // n // d and n % d together are n.
+  bool rejoin() {
+    bool progress = false;
+    for (AtomId q : std::set<AtomId>(determined_)) {
+      if (terms_[q].kind != AtomKind::quotient || !terms_[q].divisor_positive) continue;
+      for (AtomId r : std::set<AtomId>(determined_))
+        if (terms_[r].kind == AtomKind::remainder && terms_[r].args == terms_[q].args) progress |= add(terms_[q].args[0]);
+    }
+    return progress;
+  }
+
+  Terms& terms_;
+  std::vector<Poly> components_;
+  std::set<AtomId> determined_;
+};
+
+bool same_form(const std::vector<ir::Index>& a, const std::vector<ir::Index>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const ir::Index& x, const ir::Index& y) { return x.size() == y.size(); });
+}
+
+const std::vector<ir::Index>& index_of(const Terms& terms, const LoadSite& site) {
+  return std::get<ir::Load>(terms.program()[site.value].node).index;
+}
+
+// The differences that are 0 where the two places are one element.
+std::vector<Poly> differences(Terms& terms, ir::TensorId ta, const std::vector<ir::Index>& a, const Env& ea, ir::TensorId tb,
+                              const std::vector<ir::Index>& b, const Env& eb) {
+  const bool factors = ta == tb && same_form(a, b);
+  const std::vector<Poly> x = factors ? place_of(terms, ta, a, ea).index : element_of(terms, ta, a, ea);
+  const std::vector<Poly> y = factors ? place_of(terms, tb, b, eb).index : element_of(terms, tb, b, eb);
+  std::vector<Poly> d;
+  for (std::size_t k = 0; k < std::min(x.size(), y.size()); ++k) d.push_back(x[k] - y[k]);
+  return d;
+}
+
+std::vector<Poly> equal(const std::vector<Poly>& differences) {
+  std::vector<Poly> facts;
+  for (const Poly& d : differences) {
+    facts.push_back(d);
+    facts.push_back(-d);
+  }
+  return facts;
+}
+
+std::vector<Poly> with(std::vector<Poly> facts, const Poly& more) {
+  facts.push_back(more);
+  return facts;
+}
+
+// A point where all the differences are 0 and `more` >= 0.
+std::optional<Assignment> meeting(const Terms& terms, const std::vector<Poly>& facts) {
+  return find_witness(terms, {Poly(-1)}, {}, facts);
+}
+
+std::vector<Poly> load_facts(Terms& terms, const LoadSite& site) {
+  const auto& l = std::get<ir::Load>(terms.program()[site.value].node);
+  std::vector<Poly> facts = site.env.facts;
+  const Place place = place_of(terms, l.tensor, l.index, site.env);
+  for (std::size_t k = 0; k < place.index.size(); ++k) {
+    facts.push_back(place.index[k]);
+    facts.push_back(place.extents[k] - 1 - place.index[k]);
+  }
+  return facts;
+}
+
+std::string line(const Where& w) { return w.line ? fmt::format(" at line {}", w.line) : ""; }
+
+}  // namespace
+
+AxisSet instance_axes(const ir::Program& p, const ir::Store& store) {
+  const ir::Value& v = p[store.value];
+  AxisSet programs = p.program_axes;
+  std::sort(programs.begin(), programs.end());
+  AxisSet axes = ir::set_union(v.axes, ir::set_minus(programs, v.done));
+  for (const ir::Index& i : store.index)
+    for (ir::ValueId part : i) axes = ir::set_union(axes, p[part].axes);
+  for (std::optional<ir::StreamId> s = store.stream; s; s = p[*s].parent) axes = ir::set_union(axes, {p[*s].piece});
+  return axes;
+}
+
+void check_injective(Terms& terms, const ir::Store& store, std::vector<Refusal>& refusals) {
+  const ir::Program& p = terms.program();
+  const std::string access = ir::describe(p, store.tensor, store.index);
+  const AxisSet axes = instance_axes(p, store);
+  AxisSet named;
+  for (const ir::Index& i : store.index)
+    for (ir::ValueId part : i) named = ir::set_union(named, p[part].axes);
+  if (const AxisSet missing = ir::set_minus(axes, named); !missing.empty()) {
+    const std::string name = p[missing[0]].name;
+    refusals.push_back({ErrorCode::store_conflict, store.where, fmt::format("every instance of {} would store {}", name, access),
+                        fmt::format("sum(..., {}), or index {} with {}", name, p[store.tensor].name, name), ""});
+    return;
+  }
+  const Env here;
+  const Elimination elimination(terms, place_of(terms, store.tensor, store.index, here).index);
+  Env there;
+  there.copy = 1;
+  AxisSet open;
+  for (AxisId a : axes) {
+    const Poly at = terms.coordinate(a, here);
+    if (elimination.determines(*at.as_atom())) there.replaced[a] = at;
+    else open.push_back(a);
+  }
+  const std::vector<Poly> same = equal(differences(terms, store.tensor, store.index, here, store.tensor, store.index, there));
+  for (AxisId a : open) {
+    const std::vector<Poly> apart = with(same, terms.coordinate(a, there) - terms.coordinate(a, here) - 1);
+    if (terms.proves(Poly(-1), apart)) continue;
+    std::string message = fmt::format("{} is not proved to store each element of {} once", access, p[store.tensor].name);
+    if (std::optional<Assignment> w = meeting(terms, apart)) {
+      const Poly first = terms.coordinate(a, here), second = terms.coordinate(a, there);
+      message = fmt::format("{} stores one element of {} twice, for example at {} = {} and {} = {}", access, p[store.tensor].name,
+                            p[a].name, evaluate(terms, first, *w), p[a].name, evaluate(terms, second, *w));
+    }
+    refusals.push_back({ErrorCode::store_conflict, store.where, message,
+                        "index with the axes themselves, or declare the index tensor distinct", ""});
+    return;
+  }
+}
+
+void check_disjoint(Terms& terms, const ir::Store& first, const ir::Store& second, std::vector<Refusal>& refusals) {
+  const ir::Program& p = terms.program();
+  Env there;
+  there.copy = 1;
+  const std::vector<Poly> apart = differences(terms, first.tensor, first.index, {}, second.tensor, second.index, there);
+  for (const Poly& d : apart)
+    if (terms.nonnegative(d - 1) || terms.nonnegative(-d - 1)) return;
+  const std::vector<Poly> same = equal(apart);
+  if (terms.proves(Poly(-1), same)) return;
+  const std::string both = fmt::format("{}{} and {}", ir::describe(p, first.tensor, first.index), line(first.where),
+                                       ir::describe(p, second.tensor, second.index));
+  std::string message = fmt::format("{} are not proved to store different elements of {}", both, p[first.tensor].name);
+  if (std::optional<Assignment> w = meeting(terms, same)) {
+    std::vector<std::string> element;
+    for (const Poly& e : element_of(terms, first.tensor, first.index, {}))
+      element.push_back(fmt::format("{}", evaluate(terms, e, *w)));
+    message = fmt::format("{} store the same element of {}, for example ({})", both, p[first.tensor].name, fmt::join(element, ", "));
+  }
+  refusals.push_back({ErrorCode::store_conflict, second.where, message, "store each element once", ""});
+}
+
+bool reads_other(Terms& terms, const LoadSite& site, const ir::Store& store) {
+  Env there;
+  there.copy = 1;
+  const auto& l = std::get<ir::Load>(terms.program()[site.value].node);
+  std::vector<Poly> facts = equal(differences(terms, l.tensor, l.index, site.env, store.tensor, store.index, there));
+  for (const Poly& f : load_facts(terms, site)) facts.push_back(f);
+  return terms.proves(Poly(-1), facts);
+}
+
+bool reads_own(Terms& terms, const LoadSite& site, const ir::Store& store, const AxisSet& axes) {
+  Env here, there;
+  there.copy = 1;
+  const auto& l = std::get<ir::Load>(terms.program()[site.value].node);
+  const std::vector<Poly> apart = differences(terms, l.tensor, index_of(terms, site), site.env, store.tensor, store.index, there);
+  std::vector<Poly> facts = equal(apart);
+  for (const Poly& f : load_facts(terms, site)) facts.push_back(f);
+  for (AxisId a : axes) {
+    const Poly mine = terms.coordinate(a, here), theirs = terms.coordinate(a, there);
+    if (std::find(apart.begin(), apart.end(), mine - theirs) != apart.end()) continue;
+    if (!terms.proves(Poly(-1), with(facts, mine - theirs - 1)) || !terms.proves(Poly(-1), with(facts, theirs - mine - 1))) return false;
+  }
+  return true;
+}
+
+// ---- covering --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// How many elements a store writes, where its axes do not depend on each other.
+std::optional<Poly> volume(Terms& terms, const ir::Store& store) {
+  Poly v(1);
+  try {
+    for (AxisId a : instance_axes(terms.program(), store)) {
+      const AxisId of = terms.program()[a].piece ? terms.program()[*terms.program()[a].piece].axis : a;
+      if (!ir::range_axes(terms.program(), of).empty()) return std::nullopt;
+      v = v * terms.extent(of);
+    }
+  } catch (const TooLarge&) {
+    return std::nullopt;
+  }
+  return v;
+}
+
+// dims covered by the images of the index tuples, asked of isl: launch-level terms are parameters.
+bool covered_by_isl(const Terms& terms, const std::vector<Poly>& dims, const std::vector<std::vector<Poly>>& tuples) {
+  std::vector<Poly> all = dims;
+  for (const std::vector<Poly>& t : tuples) all.insert(all.end(), t.begin(), t.end());
+  all.insert(all.end(), terms.globals().begin(), terms.globals().end());
+  const std::vector<AtomId> atoms = terms.closure(all);
+  std::vector<Poly> facts = terms.globals();
+  for (AtomId a : atoms) {
+    if (terms[a].kind == AtomKind::load || terms[a].kind == AtomKind::opaque || terms[a].kind == AtomKind::choice) return false;
+    facts.insert(facts.end(), terms[a].facts.begin(), terms[a].facts.end());
+  }
+  std::map<Monomial, std::size_t> names;
+  auto name_all = [&](const Poly& p) {
+    for (const auto& [m, c] : p.terms())
+      if (!m.empty()) names.try_emplace(m, names.size());
+  };
+  for (const Poly& p : all) name_all(p);
+  for (const Poly& p : facts) name_all(p);
+  std::vector<std::string> parameters, locals;
+  for (const auto& [m, k] : names) {
+    const bool launch = std::all_of(m.begin(), m.end(), [&](AtomId a) {
+      return terms[a].kind == AtomKind::extent || terms[a].kind == AtomKind::scalar;
+    });
+    // An image may only be made smaller: the facts about what is not a parameter have to define it.
+    const bool defined = m.size() == 1 && (terms[m[0]].kind == AtomKind::coordinate ||
+                                           (terms[m[0]].kind == AtomKind::quotient && terms[m[0]].args[1].as_constant().value_or(0) > 0));
+    if (!launch && !defined) return false;
+    (launch ? parameters : locals).push_back(fmt::format("v{}", k));
+  }
+  std::vector<std::string> limits, fixed, element;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    element.push_back(fmt::format("e{}", d));
+    limits.push_back(fmt::format("0 <= e{} < {}", d, affine_text(dims[d], names)));
+  }
+  auto speaks_of = [&](const Poly& f, const std::vector<std::string>& of) {
+    return std::any_of(f.terms().begin(), f.terms().end(), [&](const auto& term) {
+      return !term.first.empty() && std::find(of.begin(), of.end(), fmt::format("v{}", names.at(term.first))) != of.end();
+    });
+  };
+  for (const auto& [m, k] : names)
+    if (terms.nonnegative(m) && std::find(parameters.begin(), parameters.end(), fmt::format("v{}", k)) != parameters.end())
+      fixed.push_back(fmt::format("v{} >= 0", k));
+  for (const Poly& f : facts)
+    if (!speaks_of(f, locals)) fixed.push_back(affine_text(f, names) + " >= 0");
+  const std::string head = fmt::format("[{}] -> {{ [{}] : ", fmt::join(parameters, ","), fmt::join(element, ","));
+  limits.insert(limits.end(), fixed.begin(), fixed.end());
+  std::vector<std::string> parts;
+  for (const std::vector<Poly>& t : tuples) {
+    std::vector<std::string> holds;
+    for (std::size_t d = 0; d < t.size(); ++d) holds.push_back(fmt::format("e{} = {}", d, affine_text(t[d], names)));
+    // Only what this store's own coordinates are: another store's may not exist.
+    for (AtomId a : terms.closure(t))
+      for (const Poly& f : terms[a].facts) holds.push_back(affine_text(f, names) + " >= 0");
+    const std::string body = fmt::format("{}", fmt::join(holds, " and "));
+    parts.push_back(head + (locals.empty() ? body : fmt::format("exists ({} : {})", fmt::join(locals, ","), body)) + " }");
+  }
+  return isl_covered(head + fmt::format("{}", fmt::join(limits, " and ")) + " }", parts).value_or(false);
+}
+
+}  // namespace
+
+void check_covered(Terms& terms, ir::TensorId tensor, std::vector<Refusal>& refusals) {
+  const ir::Program& p = terms.program();
+  const ir::Tensor& t = p[tensor];
+  std::vector<const ir::Store*> stores;
+  for (const ir::Store& s : p.stores)
+    if (s.tensor == tensor) stores.push_back(&s);
+  // Stores that are injective, disjoint and in bounds cover what has as many elements as they have instances.
+  std::vector<Poly> dims;
+  Poly missing(1);
+  bool counted = true;
+  std::vector<std::vector<Poly>> tuples;
+  try {
+    for (const ir::Dim& d : t.dims) dims.push_back(terms.extent(d));
+    for (const Poly& d : dims) missing = missing * d;
+    for (const ir::Store* s : stores) {
+      const std::optional<Poly> v = volume(terms, *s);
+      counted = counted && v;
+      if (v) missing -= *v;
+      tuples.push_back(element_of(terms, tensor, s->index, {}));
+    }
+    if (counted && missing.is_zero()) return;
+    if (!stores.empty() && covered_by_isl(terms, dims, tuples)) return;
+  } catch (const TooLarge&) {
+  }
+  std::string message = fmt::format("out {} is not proved to be stored completely", t.name);
+  if (std::optional<std::vector<std::int64_t>> e = find_unreached(terms, dims, tuples))
+    message = fmt::format("out {}: element ({}) is never stored", t.name, fmt::join(*e, ", "));
+  refusals.push_back({ErrorCode::partial_out, stores.empty() ? t.where : stores.back()->where, message,
+                      fmt::format("declare {} inout to keep what is there", t.name), ""});
+}
+
+void check_inout_reads(Terms& terms, ir::TensorId tensor, std::vector<Refusal>& refusals) {
+  const ir::Program& p = terms.program();
+  AxisSet programs = p.program_axes;
+  std::sort(programs.begin(), programs.end());
+  Env separate;
+  separate.separate = true;
+  for (const LoadSite& site : sites_of(terms, all_roots(p), separate).loads) {
+    const auto& l = std::get<ir::Load>(p[site.value].node);
+    if (l.tensor != tensor) continue;
+    for (const ir::Store& s : p.stores) {
+      if (s.tensor != tensor) continue;
+      AxisSet axes = ir::set_minus(programs, p[s.value].done);
+      // A later step of a stream would find what an earlier one stored.
+      for (std::optional<ir::StreamId> stream = s.stream; stream; stream = p[*stream].parent)
+        if (ir::contains(p[site.value].axes, p[*stream].piece)) axes = ir::set_union(axes, {p[*stream].piece});
+      if (reads_own(terms, site, s, axes) || reads_other(terms, site, s)) continue;
+      refusals.push_back({ErrorCode::store_conflict, p[site.value].where,
+                          fmt::format("{} reads an element of {} that another instance stores with {}{}",
+                                      ir::describe(p, l.tensor, l.index), p[tensor].name, ir::describe(p, s.tensor, s.index),
+                                      line(s.where)),
+                          fmt::format("read {} where it is stored, or store into a separate out", p[tensor].name), ""});
+      break;
+    }
+  }
+}
+
+}  // namespace cosmati::prove

@@ -1,0 +1,20 @@
+// Stores: each element of an output is written once, and where it must be, at all.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "prove/accesses.h"
+
+namespace cosmati::prove {
+
+// The axes of a store's instances: of its value and index, the program axes not reduced away, the pieces of enclosing streams.
+ir::AxisSet instance_axes(const ir::Program& program, const ir::Store& store);
+// If the element that `site` reads is one that `store` writes, both are at the same point of `axes`.
+bool reads_own(Terms& terms, const LoadSite& site, const ir::Store& store, const ir::AxisSet& axes);
+// No element is both read there and written by the store.
+bool reads_other(Terms& terms, const LoadSite& site, const ir::Store& store);
+
+void check_injective(Terms& terms, const ir::Store& store, std::vector<Refusal>& refusals);
+void check_disjoint(Terms& terms, const ir::Store& first, const ir::Store& second, std::vector<Refusal>& refusals);
+void check_covered(Terms& terms, ir::TensorId tensor, std::vector<Refusal>& refusals);
+void check_inout_reads(Terms& terms, ir::TensorId tensor, std::vector<Refusal>& refusals);
+
+}  // namespace cosmati::prove
