@@ -1,0 +1,198 @@
+// Random kernels: nested loops with carries, branches, guards, every operation and conversion; the CPU and the simulator store the
+// same bits.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "cpu/fixture.h"
+
+namespace cosmati::test {
+namespace {
+
+class Generator {
+ public:
+  explicit Generator(std::uint64_t seed) : k_("random"), random_(seed) {}
+
+  // x of every type to read, one y of a few types to write; the kernel, expanded.
+  kernel::Kernel make() {
+    n_ = k_.param("n");
+    scale_ = k_.param("scale", DType::f32_);
+    for (int t = 0; t < dtype_count; ++t) inputs_.push_back(k_.argument("x" + std::to_string(t), static_cast<DType>(t)));
+    Block body;
+    statements(body, 3);
+    blocks_.push_back(&body);
+    for (int i = 0; i < outputs; ++i) {
+      const DType t = static_cast<DType>(pick(dtype_count));
+      const BufferId y = k_.out("y" + std::to_string(i), t);
+      k_.b.store(body, y, k_.b.group(), value(t, 3));
+    }
+    k_.phase("main", k_.b.param(n_), body);
+    kernel::verify(k_.kernel, "random");
+    kernel::Kernel expanded = kernel::expand(k_.kernel);
+    kernel::verify(expanded, "expand");
+    return expanded;
+  }
+
+  static constexpr int outputs = 3;
+
+ private:
+  int pick(int n) { return static_cast<int>(random_() % static_cast<std::uint64_t>(n)); }
+  DType any() { return static_cast<DType>(pick(dtype_count)); }
+
+  // Where the types make an operation illegal for the language, arithmetic happens in the compute type.
+  ExprId value(DType t, int depth) {
+    const DType compute = compute_type(t);
+    if (depth <= 0 || pick(8) == 0) return leaf(t);
+    if (compute != t || pick(5) == 0) return k_.b.cast(t, value(compute == t ? compute_type(any()) : compute, depth - 1));
+    if (pick(6) == 0) return load(t, depth);
+    for (;;) {
+      const Op op = static_cast<Op>(pick(ops::op_count - 2));
+      const ops::OpInfo& row = ops::info(op);
+      using ops::Typing;
+      const bool gives_bool = row.typing == Typing::comparison || row.typing == Typing::test || row.typing == Typing::logical;
+      if (gives_bool != is_bool(t) && row.typing != Typing::select) continue;
+      DType argument = t;
+      if (row.typing == Typing::comparison || row.typing == Typing::test)
+        do argument = compute_type(any());
+        while (is_bool(argument) || (row.typing == Typing::test && !is_float(argument)));
+      else if (row.typing != Typing::logical && row.typing != Typing::select && !(is_float(t) ? row.on_floats : row.on_integers))
+        continue;
+      std::vector<ExprId> args;
+      for (int a = 0; a < row.arity; ++a)
+        args.push_back(value(a == 0 && row.typing == Typing::select ? DType::bool_ : argument, depth - 1));
+      return k_.b.apply(op, args);
+    }
+  }
+
+  ExprId leaf(DType t) {
+    std::vector<VarId> fit;
+    for (const VarId v : scope_)
+      if (k_.kernel[v].dtype == t) fit.push_back(v);
+    if (!fit.empty() && pick(3)) return k_.b.var(fit[pick(static_cast<int>(fit.size()))]);
+    if (t == DType::i64_ && pick(2)) return pick(4) ? k_.b.group() : k_.b.param(n_);
+    if (t == DType::f32_ && pick(4) == 0) return k_.b.param(scale_);
+    if (pick(2)) return load(t, 0);
+    if (is_bool(t)) return k_.b.boolean(pick(2));
+    if (is_int(t)) return k_.b.integer(pick(40) - 20, t);
+    return k_.b.constant(t, std::normal_distribution<>(0, 3)(random_));
+  }
+
+  ExprId load(DType t, int depth) {
+    const BufferId x = inputs_[static_cast<int>(t)];
+    if (depth == 0 || pick(2)) return k_.b.load(x, k_.b.group());
+    // The element may lie outside; the guard says whether it does.
+    Block& here = *blocks_.back();
+    const ExprId at = k_.b.let(here, "at", k_.b.apply(Op::add, {k_.b.group(), k_.b.integer(pick(7) - 3)}));
+    const ExprId inside = k_.b.apply(Op::logical_and, {k_.b.apply(Op::ge, {at, k_.b.integer(0)}), k_.b.apply(Op::lt, {at, k_.b.param(n_)})});
+    return k_.b.load(x, at, inside, value(t, depth - 1));
+  }
+
+  void let(Block& block) {
+    const ExprId e = value(compute_type(any()), 3);
+    const VarId v = k_.b.fresh("v", k_.kernel[e].dtype);
+    block.push_back(k_.b.statement(kernel::Let{v, e}));
+    scope_.push_back(v);
+  }
+
+  void statements(Block& block, int depth) {
+    blocks_.push_back(&block);
+    for (int count = 1 + pick(3); count-- > 0;) {
+      if (depth == 0 || pick(2))
+        let(block);
+      else if (blocks_.size() > 1 || pick(4))  // a branch stores, and a store inside a loop would happen twice
+        loop(block, depth);
+      else
+        branch(block, depth);
+    }
+    blocks_.pop_back();
+  }
+
+  void loop(Block& block, int depth) {
+    kernel::For f;
+    f.lo = k_.b.integer(pick(4) - 1);
+    f.hi = pick(3) ? k_.b.integer(pick(5)) : k_.b.apply(Op::mod, {k_.b.group(), k_.b.integer(5)});
+    for (int c = pick(4); c-- > 0;) {
+      const ExprId init = value(compute_type(any()), 2);
+      const DType t = k_.kernel[init].dtype;
+      f.carries.push_back({k_.b.fresh("c", t), k_.b.fresh("r", t), init, ExprId{}});
+    }
+    f.var = k_.b.fresh("i", DType::i64_);
+    const auto outer = scope_;
+    scope_.push_back(f.var);
+    for (const auto& carry : f.carries) scope_.push_back(carry.inner);
+    statements(f.body, depth - 1);
+    blocks_.push_back(&f.body);
+    for (auto& carry : f.carries) carry.next = value(k_.kernel[carry.inner].dtype, 2);
+    blocks_.pop_back();
+    scope_ = outer;
+    for (const auto& carry : f.carries) scope_.push_back(carry.result);
+    block.push_back(k_.b.statement(f));
+  }
+
+  void branch(Block& block, int depth) {
+    kernel::If i;
+    i.condition = value(DType::bool_, 2);
+    const auto outer = scope_;
+    statements(i.then, depth - 1);
+    scope_ = outer;
+    statements(i.otherwise, depth - 1);
+    scope_ = outer;
+    // Each side stores its own view of the same element.
+    const DType t = any();
+    const BufferId y = k_.out("b" + std::to_string(extra_++), t);
+    k_.b.store(i.then, y, k_.b.integer(0), k_.b.load(inputs_[static_cast<int>(t)], k_.b.group()),
+               k_.b.apply(Op::eq, {k_.b.group(), k_.b.integer(0)}));
+    block.push_back(k_.b.statement(i));
+  }
+
+  Kit k_;
+  std::mt19937_64 random_;
+  ParamId n_, scale_;
+  std::vector<BufferId> inputs_;
+  std::vector<VarId> scope_;
+  std::vector<Block*> blocks_;
+  int extra_ = 0;
+};
+
+ops::Scalar any_scalar(DType t, std::mt19937_64& random) {
+  const int kind = static_cast<int>(random() % 10);
+  if (is_bool(t)) return {0, static_cast<std::int64_t>(random() % 2)};
+  if (is_int(t)) return {0, ops::wrap_to(t, kind < 5 ? static_cast<std::int64_t>(random() % 40) - 20 : static_cast<std::int64_t>(random()))};
+  constexpr double special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-40};
+  const double x = kind == 0 ? special[random() % 6] : std::normal_distribution<>(0, kind < 7 ? 1 : 1000)(random);
+  return {ops::round_to(t, x), 0};
+}
+
+TEST(random_kernels, store_the_bits_of_the_simulator) {
+  constexpr std::int64_t n = 37;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const kernel::Kernel k = Generator(seed).make();
+    std::mt19937_64 random(seed);
+    std::vector<Array> a, b;
+    for (const kernel::Buffer& buffer : k.buffers) {
+      std::vector<ops::Scalar> values;
+      for (std::int64_t i = 0; i < n; ++i) values.push_back(any_scalar(buffer.dtype, random));
+      a.emplace_back(buffer.dtype, values);
+      b.push_back(a.back());
+    }
+    std::vector<kernel::Memory> ma, mb;
+    for (Array& x : a) ma.push_back(x.memory());
+    for (Array& x : b) mb.push_back(x.memory());
+    const std::vector<std::int64_t> params = {n, 0x3f19999a};
+    kernel::simulate(k)->run({ma, params});
+    run(k, mb, params, {.threads = 3});
+    for (std::size_t i = 0; i < a.size(); ++i)
+      for (std::int64_t e = 0; e < n; ++e)
+        ASSERT_TRUE(same(a[i].dtype, a[i].at(e), b[i].at(e)))
+            << k.buffers[i].name << "[" << e << "]: sim " << (is_float(a[i].dtype) ? a[i][e].f : static_cast<double>(a[i][e].i)) << " cpu "
+            << (is_float(a[i].dtype) ? b[i][e].f : static_cast<double>(b[i][e].i)) << "\n"
+            << kernel::print(k);
+  }
+}
+
+}  // namespace
+}  // namespace cosmati::test
