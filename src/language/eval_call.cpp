@@ -6,6 +6,7 @@
 
 #include "language/elaborate.h"
 #include "language/names.h"
+#include "language/operators.h"
 
 namespace cosmati::language {
 namespace {
@@ -140,7 +141,12 @@ Values Elaborator::eval_call(const Expr& expr, Scope& scope) {
   }
   for (const Refused& row : refused_table)
     if (row.name == name)
-      throw Error(ErrorCode::not_supported, where, fmt::format("{} is not in the language", row.what), std::string(row.hint));
+      throw Error(ErrorCode::not_supported, where, fmt::format("the language has no {}", row.what), std::string(row.hint));
+  if (const std::optional<ops::Op> op = ops::op_from_name(name); op && find_operator(*op)) {
+    const Operator& row = *find_operator(*op);
+    throw Error(ErrorCode::unknown_name, where, fmt::format("{} is not a function", name),
+                row.level == level_unary ? fmt::format("write {} x", row.text) : fmt::format("write x {} y", row.text));
+  }
   std::vector<std::string> candidates = builtin_names();
   for (const File* home : {&scope.file(), &prelude()}) {
     for (const DefDecl& d : home->defs) candidates.emplace_back(d.name.text);

@@ -117,6 +117,10 @@ class Lexer {
         while (is_digit(peek(length))) ++length;
       }
     }
+    if (peek(length) == '.' && peek(length + 1) != '.') {
+      column_ += static_cast<std::uint32_t>(length);
+      fail("a number needs a digit after its point", fmt::format("write {}.0", text_.substr(at_, length)));
+    }
     if (is_word_start(peek(length)))
       fail(fmt::format("a number runs into a name: {}", text_.substr(at_, length + 1)), "numbers are decimal, like 12, 0.5 or 1e-6");
     push(real ? TokenKind::real : TokenKind::integer, length);
@@ -125,7 +129,7 @@ class Lexer {
   void symbol() {
     for (std::string_view s : symbols) {
       if (text_.substr(at_, s.size()) != s) continue;
-      if (s == "." && is_digit(peek(1))) fail("a number needs a digit before its point", fmt::format("0.{}", peek(1)));
+      if (s == "." && is_digit(peek(1))) fail("a number needs a digit before its point", fmt::format("write 0.{}", peek(1)));
       if (s == "(" || s == "[") ++depth_;
       if ((s == ")" || s == "]") && depth_ > 0) --depth_;
       push(TokenKind::symbol, s.size());

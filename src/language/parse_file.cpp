@@ -215,7 +215,11 @@ class FileParser {
       if (tokens_.at_word(word) && !tokens_.at_symbol("=", 1) && !tokens_.at_symbol(",", 1))
         tokens_.fail(ErrorCode::not_supported, tokens_.peek().pos, fmt::format("there is no `{}` statement", word),
                      word == "if" ? "write where(c, x, y)" : "a reduction or a stream runs over an axis");
-    if (!tokens_.at_name()) tokens_.fail_expected("a statement");
+    const bool looks_like_let = tokens_.peek().kind == TokenKind::name && (tokens_.at_symbol("=", 1) || tokens_.at_symbol(",", 1));
+    if (!tokens_.at_name() && !looks_like_let)
+      tokens_.fail_expected("a statement", tokens_.peek().kind == TokenKind::symbol && !tokens_.at_symbol("}")
+                                               ? "a line ends a statement; put an expression of several lines in ( )"
+                                               : "");
     Let result;
     result.names = exprs_.names("a name");
     tokens_.expect_symbol("=", fmt::format("after `{}`", result.names.back().text), "write name = expression");

@@ -1,0 +1,60 @@
+// Names and literals of printed text.
+// SPDX-License-Identifier: Apache-2.0
+#include "language/print_names.h"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "language/lexer.h"
+#include "ops/ops.h"
+
+namespace cosmati::language {
+namespace {
+
+// Made of letters, digits and _, not starting with a digit.
+std::string as_name(const std::string& wanted) {
+  std::string name;
+  for (char c : wanted) name += (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ? c : '_';
+  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) name.insert(0, "_");
+  return name;
+}
+
+}  // namespace
+
+std::string NamePool::claim(const std::string& wanted) {
+  const std::string stem = as_name(wanted);
+  std::string name = stem;
+  for (int k = 2; is_reserved(name) || taken_.count(name) || (k > 2 && wanted_.count(name)); ++k) name = fmt::format("{}_{}", stem, k);
+  taken_.insert(name);
+  return name;
+}
+
+std::string NamePool::fresh() {
+  std::string name;
+  do name = fmt::format("v{}", next_++);
+  while (taken_.count(name) || wanted_.count(name));
+  taken_.insert(name);
+  return name;
+}
+
+std::string literal_text(DType dtype, double f, std::int64_t i) {
+  if (is_bool(dtype)) return i != 0 ? "true" : "false";
+  if (is_int(dtype)) return i == std::numeric_limits<std::int64_t>::min() ? "-9223372036854775807 - 1" : std::to_string(i);
+  if (std::isnan(f)) return "nan";
+  if (std::isinf(f)) return f < 0 ? "-inf" : "inf";
+  std::string text = fmt::format("{}", f);
+  if (dtype != DType::f64_) {
+    // The shortest text of the float is shorter than that of the double, when it rounds back.
+    const std::string brief = fmt::format("{}", static_cast<float>(f));
+    double back = 0;
+    std::from_chars(brief.data(), brief.data() + brief.size(), back);
+    if (ops::round_to(dtype, back) == f) text = brief;
+  }
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+}  // namespace cosmati::language
