@@ -1,0 +1,90 @@
+// Walks integer arguments in row-major order, so the element named is the first one in the order people read.
+// SPDX-License-Identifier: Apache-2.0
+#include "oracle/contracts.h"
+
+#include <unordered_map>
+
+#include "support/check.h"
+
+namespace cosmati::oracle {
+
+namespace {
+
+// ` (extent of col in x)` for a bound that is an extent, with the first tensor that has the axis.
+std::string origin_of(const ir::Program& p, ir::ValueId bound) {
+  ir::ValueId v = bound;
+  while (const auto* e = std::get_if<ir::Elementwise>(&p[v].node)) {
+    if (e->op != ops::Op::cast) return {};
+    v = e->args[0];
+  }
+  const auto* extent = std::get_if<ir::Extent>(&p[v].node);
+  if (!extent) return {};
+  for (const ir::Tensor& t : p.tensors)
+    for (const ir::Dim& dim : t.dims)
+      for (const ir::Factor& f : dim)
+        if (f.axis == extent->axis) return fmt::format(" (extent of {} in {})", p[f.axis].name, t.name);
+  return fmt::format(" (extent of {})", p[extent->axis].name);
+}
+
+struct Limits {
+  std::int64_t lo, hi;
+};
+
+void check_tensor(Interpreter& interpreter, const ir::Tensor& tensor, const TensorView& view) {
+  const ir::Program& p = interpreter.program();
+  const ir::Contract& contract = tensor.contract;
+  const auto bound = [&](const std::optional<ir::ValueId>& v, std::int64_t none) { return v ? interpreter.eval(*v)->at(0).i : none; };
+  const Limits limits{bound(contract.lo, std::numeric_limits<std::int64_t>::min()), bound(contract.hi, std::numeric_limits<std::int64_t>::max())};
+  const std::size_t rank = view.shape.size();
+  std::vector<std::int64_t> strides = view.strides, at(rank, 0);
+  if (strides.empty()) {
+    strides.assign(rank, 1);
+    for (std::size_t d = rank; d-- > 1;) strides[d - 1] = strides[d] * view.shape[d];
+  }
+  for (const std::int64_t n : view.shape)
+    if (n <= 0) return;
+  std::unordered_map<std::int64_t, std::vector<std::int64_t>> seen;
+  std::int64_t previous = 0;
+  const auto broken = [&](std::string what) { throw Error(ErrorCode::contract_broken, tensor.where, std::move(what)); };
+  while (true) {
+    std::int64_t offset = 0;
+    for (std::size_t d = 0; d < rank; ++d) offset += at[d] * strides[d];
+    const std::int64_t v = ops::load(view.dtype, static_cast<const char*>(view.data) + offset * byte_size(view.dtype)).i;
+    const std::string element = v < limits.lo || v >= limits.hi || contract.sorted || contract.distinct ? element_text(tensor.name, at) : "";
+    if (v < limits.lo || v >= limits.hi) {
+      const std::string lo = contract.lo ? std::to_string(limits.lo) : "", hi = contract.hi ? std::to_string(limits.hi) : "";
+      broken(fmt::format("{} = {} is outside {} .. {}{}", element, v, lo, hi, contract.hi ? origin_of(p, *contract.hi) : ""));
+    }
+    if (contract.sorted && rank > 0 && at.back() > 0 && v < previous) {
+      auto before = at;
+      --before.back();
+      broken(fmt::format("{} = {} is less than {} = {}, but {} is sorted", element, v, element_text(tensor.name, before), previous, tensor.name));
+    }
+    if (contract.distinct) {
+      const auto [first, fresh] = seen.emplace(v, at);
+      if (!fresh) broken(fmt::format("{} = {} is also {}, but {} is distinct", element, v, element_text(tensor.name, first->second), tensor.name));
+    }
+    previous = v;
+    std::size_t d = rank;
+    while (d > 0 && ++at[d - 1] == view.shape[d - 1]) at[--d] = 0;
+    if (d == 0) return;
+  }
+}
+
+}  // namespace
+
+void check_contracts(Interpreter& interpreter, const Inputs& inputs) {
+  const ir::Program& p = interpreter.program();
+  for (const auto& [condition, where] : p.requires_) {
+    const Ref holds = interpreter.eval(condition);
+    COSMATI_CHECK(holds->dims.empty(), "a require has axes");
+    if (!holds->i[0]) throw Error(ErrorCode::contract_broken, where, "this require does not hold for the arguments");
+  }
+  for (std::size_t t = 0; t < p.tensors.size(); ++t) {
+    const ir::Contract& c = p.tensors[t].contract;
+    if (p.tensors[t].access == ir::Access::out || !(c.lo || c.hi || c.sorted || c.distinct)) continue;
+    check_tensor(interpreter, p.tensors[t], inputs.tensors.at(t));
+  }
+}
+
+}  // namespace cosmati::oracle

@@ -1,0 +1,235 @@
+// Decides the error rules of single operations: corners of the argument box, Lipschitz bounds, discrete comparisons, selection,
+// plus the operation's own rounding. The rule of an operation is its row in ops.def.
+// SPDX-License-Identifier: Apache-2.0
+#include "oracle/number.h"
+
+#include <algorithm>
+#include <array>
+
+namespace cosmati::oracle {
+
+using ops::Op;
+
+const Precision& precision(DType t) {
+  static const auto table = [] {
+    std::array<Precision, dtype_count> rows{};
+    for (int k = 0; k < dtype_count; ++k) {
+      const DTypeInfo& d = dtype_table[k];
+      if (d.klass != DTypeClass::floating) continue;
+      const int bias = (1 << (d.exponent_bits - 1)) - 1;
+      rows[k].unit = std::ldexp(1.0, -d.mantissa_bits - 1);
+      rows[k].tiny = std::ldexp(1.0, 1 - bias - d.mantissa_bits);
+      rows[k].largest = std::ldexp(2.0 - std::ldexp(1.0, -d.mantissa_bits), bias);
+    }
+    rows[static_cast<int>(DType::f8e4m3_)].largest = 448;  // no infinity: the top exponent holds numbers
+    return rows;
+  }();
+  return table[static_cast<int>(t)];
+}
+
+namespace {
+
+bool representable(DType t, double v) {
+  if (t == DType::f64_) return true;
+  if (t == DType::f32_) return static_cast<double>(static_cast<float>(v)) == v;
+  return ops::round_to(t, v) == v;
+}
+
+// The distance between two values that may be infinite or NaN: 0 where they are the same, infinity where it has no measure.
+double distance(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b) ? 0 : infinity;
+  if (a == b) return 0;
+  return std::isinf(a) || std::isinf(b) ? infinity : std::fabs(a - b);
+}
+
+bool any_error(const Num* args, int n) { return std::any_of(args, args + n, [](const Num& a) { return a.err > 0; }); }
+bool any_unbounded(const Num* args, int n) { return std::any_of(args, args + n, [](const Num& a) { return std::isinf(a.err); }); }
+
+double float_corners(Op op, const Num* args, int n, double centre) {
+  double corner[3] = {args[0].f, n > 1 ? args[1].f : 0, n > 2 ? args[2].f : 0};
+  double bound = 0;
+  for (int mask = 0; mask < 1 << n; ++mask) {
+    bool fresh = true;
+    for (int k = 0; k < n; ++k) {
+      const bool up = mask >> k & 1;
+      if (up && args[k].err == 0) fresh = false;
+      corner[k] = args[k].f + (up ? args[k].err : -args[k].err);
+    }
+    if (fresh) bound = std::max(bound, distance(ops::reference_wide(op, corner), centre));
+  }
+  return bound;
+}
+
+// Where the box reaches a pole, the corners do not hold the extremes.
+bool reaches_pole(Op op, const Num* args) {
+  if (op == Op::div) return args[1].err > 0 && std::fabs(args[1].f) <= args[1].err;
+  if (op == Op::pow) return args[0].err > 0 && args[0].f - args[0].err <= 0;
+  return false;
+}
+
+double propagated(Op op, const Num* args, int n, double centre, bool boolean) {
+  if (!any_error(args, n)) return 0;
+  const double unknown = boolean ? 1 : infinity;
+  if (any_unbounded(args, n) || reaches_pole(op, args)) return unknown;
+  double bound = 0;
+  switch (ops::info(op).error) {
+    case ops::ErrorRule::lipschitz:
+      for (int k = 0; k < n; ++k) bound += args[k].err;
+      return std::isfinite(centre) ? bound : float_corners(op, args, n, centre);
+    case ops::ErrorRule::discrete:
+      if (std::isnan(args[0].f) || std::isnan(args[1].f)) return 0;
+      return distance(args[0].f, args[1].f) <= args[0].err + args[1].err ? 1 : 0;
+    case ops::ErrorRule::corners:
+    case ops::ErrorRule::select:
+      bound = float_corners(op, args, n, centre);
+      return boolean ? (bound > 0 ? 1 : 0) : bound;
+  }
+  return unknown;
+}
+
+Num wide_float(Op op, DType result, const Num* args, int n) {
+  double v[3] = {args[0].f, n > 1 ? args[1].f : 0, n > 2 ? args[2].f : 0};
+  Num r;
+  const double centre = ops::reference_wide(op, v);
+  const ops::OpInfo& row = ops::info(op);
+  if (!is_float(result)) {
+    r.i = static_cast<std::int64_t>(centre);
+    r.err = propagated(op, args, n, centre, true);
+    return r;
+  }
+  r.f = centre;
+  r.err = propagated(op, args, n, centre, false);
+  if (!std::isfinite(centre)) return r;
+  if (row.ulp > 0) r.err += rounding(result, centre, row.ulp, !any_error(args, n));
+  if (op == Op::exp_diff && centre != 0) r.err += std::fabs(v[0] - v[1]) * precision(result).unit * centre;
+  if ((op == Op::sin || op == Op::cos) && std::fabs(v[0]) >= 65536) r.err = infinity;  // nothing is promised there
+  r.err = within_range(result, centre, r.err);
+  return r;
+}
+
+double integer_error(Op op, DType argument, DType result, const Num* args, int n, std::int64_t centre) {
+  if (!any_error(args, n)) return 0;
+  if (is_bool(argument)) {  // every choice of the uncertain ones
+    for (int mask = 1; mask < 1 << n; ++mask) {
+      ops::Scalar flipped[3];
+      for (int k = 0; k < n; ++k) flipped[k].i = args[k].i ^ ((mask >> k & 1) && args[k].err > 0 ? 1 : 0);
+      if (ops::reference(op, argument, result, flipped).i != centre) return 1;
+    }
+    return 0;
+  }
+  if (is_bool(result)) {
+    const double gap = std::fabs(static_cast<double>(args[0].i) - static_cast<double>(args[1].i));
+    return gap <= args[0].err + args[1].err ? 1 : 0;
+  }
+  const auto magnitude = [&](int k) { return std::fabs(static_cast<double>(args[k].i)); };
+  double bound = 0;
+  for (int k = 0; k < n; ++k) bound = std::max(bound, args[k].err);
+  switch (op) {
+    case Op::neg: case Op::abs: case Op::minimum: case Op::maximum: case Op::minimum_num: case Op::maximum_num: case Op::clamp:
+      return bound;
+    case Op::add: case Op::sub: return args[0].err + args[1].err;
+    case Op::mul: return magnitude(0) * args[1].err + magnitude(1) * args[0].err + args[0].err * args[1].err;
+    default: return infinity;
+  }
+}
+
+Num wide_select(DType type, const Num* args) {
+  const Num& chosen = args[0].i ? args[1] : args[2];
+  if (args[0].err == 0) return chosen;
+  const Num& other = args[0].i ? args[2] : args[1];
+  Num r = chosen;
+  const double apart = is_float(type) ? distance(chosen.f, other.f)
+                                      : std::fabs(static_cast<double>(chosen.i) - static_cast<double>(other.i));
+  r.err = std::max(chosen.err, apart == 0 ? std::max(chosen.err, other.err) : apart + other.err);
+  if (is_bool(type)) r.err = r.err > 0 ? 1 : 0;
+  return r;
+}
+
+Num wide_cast(DType from, DType to, const Num& a) {
+  Num r;
+  if (is_float(from) && is_float(to)) {
+    r.f = a.f;
+    r.err = a.err + narrowing(from, to, a.f, a.err);
+    return r;
+  }
+  if (is_float(to)) {
+    r.f = static_cast<double>(a.i);
+    const double own = std::fabs(r.f) > 0x1p53 ? 0x1p-53 * std::fabs(r.f) : 0;
+    r.err = within_range(to, r.f, a.err + rounding(to, r.f, 0.5, own == 0) + own);
+    return r;
+  }
+  const ops::Scalar centre = ops::cast(from, to, {a.f, a.i});
+  r.i = centre.i;
+  if (a.err == 0) return r;
+  if (is_float(from)) {
+    if (std::isinf(a.err)) r.err = is_bool(to) ? 1 : infinity;
+    else
+      for (const double corner : {a.f - a.err, a.f + a.err})
+        r.err = std::max(r.err, std::fabs(static_cast<double>(ops::cast(from, to, {corner, 0}).i) - static_cast<double>(r.i)));
+    if (is_bool(to)) r.err = std::fabs(a.f) <= a.err ? 1 : 0;
+  } else {
+    r.err = is_bool(to) ? (std::fabs(static_cast<double>(a.i)) <= a.err ? 1 : 0) : a.err;
+  }
+  return r;
+}
+
+Num wide_bits(DType from, DType to, const Num& a) {
+  const double rounded = is_float(from) ? ops::round_to(from, a.f) : 0;
+  const ops::Scalar s = ops::reinterpret(from, to, {rounded, a.i});
+  const bool certain = a.err == 0 && (!is_float(from) || distance(rounded, a.f) == 0);
+  return {s.f, s.i, certain ? 0 : infinity};
+}
+
+}  // namespace
+
+double rounding(DType t, double r, double ulp, bool exact) {
+  if (r == 0 || !std::isfinite(r)) return 0;
+  if (exact && ulp <= 0.5 && representable(t, r)) return 0;
+  const Precision& p = precision(t);
+  const double own = t == DType::f64_ ? 1 : 0x1p-29;  // the float64 evaluation rounds as well
+  return (2 * ulp + own) * p.unit * std::fabs(r) + std::max(ulp, 0.5) * p.tiny;
+}
+
+double within_range(DType t, double r, double err) {
+  return !std::isfinite(r) || std::fabs(r) + err <= precision(t).largest ? err : infinity;
+}
+
+double narrowing(DType from, DType to, double v, double err) {
+  if (std::isinf(err)) return 0;  // nothing is left to add
+  if (precision(to).unit <= precision(from).unit && precision(to).largest >= precision(from).largest) return 0;
+  if (!std::isfinite(v)) return std::isinf(v) && to == DType::f8e4m3_ ? infinity : 0;
+  return within_range(to, v, err + rounding(to, v, 0.5, err == 0)) - err;
+}
+
+Num apply_wide(Op op, DType argument, DType result, const Num* args) {
+  switch (op) {
+    case Op::cast: return wide_cast(argument, result, args[0]);
+    case Op::bits: return wide_bits(argument, result, args[0]);
+    case Op::where: return wide_select(result, args);
+    default: break;
+  }
+  const int n = ops::info(op).arity;
+  if (is_float(argument)) return wide_float(op, result, args, n);
+  ops::Scalar scalars[3];
+  for (int k = 0; k < n; ++k) scalars[k] = {args[k].f, args[k].i};
+  const ops::Scalar r = ops::reference(op, argument, result, scalars);
+  return {r.f, r.i, integer_error(op, argument, result, args, n, r.i)};
+}
+
+Num apply_typed(Op op, DType argument, DType result, const Num* args) {
+  ops::Scalar scalars[3];
+  for (int k = 0; k < ops::info(op).arity; ++k) scalars[k] = {args[k].f, args[k].i};
+  ops::Scalar r;
+  if (op == Op::cast) r = ops::cast(argument, result, scalars[0]);
+  else if (op == Op::bits) r = ops::reinterpret(argument, result, scalars[0]);
+  else r = ops::reference(op, argument, result, scalars);
+  return {r.f, r.i, 0};
+}
+
+bool agree(DType t, const Num& a, const Num& b) {
+  if (!is_float(t)) return a.i == b.i || a.err > 0 || b.err > 0;
+  if (std::isinf(a.err) || std::isinf(b.err)) return true;
+  return distance(a.f, b.f) <= a.err + b.err + 1e-13 * std::max(std::fabs(a.f), std::fabs(b.f));
+}
+
+}  // namespace cosmati::oracle
