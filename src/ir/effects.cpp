@@ -45,7 +45,7 @@ void Builder::store(TensorId tensor, std::vector<Index> index, ValueId value, co
     if (contains(place.axes, a)) continue;
     throw program_[a].program
         ? Error(ErrorCode::store_conflict, where, fmt::format("every instance of {} would store {}", program_[a].name, target),
-                fmt::format("sum(..., {}), or index {} with {}", program_[a].name, t.name, program_[a].name), describe_entry(program_, value, a))
+                fmt::format("sum(..., {}), or index {} with {}", program_[a].name, t.name, program_[a].name))
         : Error(ErrorCode::extra_axis, where,
                 fmt::format("value stored to {} has axis {}, which the index does not name", t.name, program_[a].name),
                 "reduce over it or index with it", describe_entry(program_, value, a));
