@@ -34,8 +34,9 @@ class Search {
     if (bad.size() > 2) bad.resize(2);
     for (const Monomial& m : bad) {
       if (by_quotient(p, m, depth)) return true;
-      for (const Poly& f : facts_)
-        if (by_fact(p, m, f, depth)) return true;
+      for (const bool constant : {false, true})
+        for (const Poly& f : facts_)
+          if (by_fact(p, m, f, constant, depth)) return true;
     }
     return false;
   }
@@ -67,12 +68,17 @@ class Search {
     return run(q.args[0] + q.args[1] * rest, depth - 1);
   }
 
-  bool by_fact(const Poly& p, const Monomial& m, const Poly& fact, int depth) {
+  // Through the constant of a fact, scaled by m, only where that also uses up something that p has.
+  bool by_fact(const Poly& p, const Monomial& m, const Poly& fact, bool constant, int depth) {
     const std::int64_t c = p.coefficient(m);
     for (const auto& [part, f] : fact.terms()) {
-      if ((f < 0) != (c < 0)) continue;
+      if (part.empty() != constant || (f < 0) != (c < 0)) continue;
       std::optional<Monomial> rest = divide(m, part);
       if (!rest || !terms_.nonnegative(*rest)) continue;
+      if (constant && !m.empty() && std::none_of(fact.terms().begin(), fact.terms().end(), [&](const auto& term) {
+            return !term.first.empty() && term.second > 0 && p.coefficient(multiply(term.first, *rest)) > 0;
+          }))
+        continue;
       Poly factor;
       try {
         const std::int64_t g = std::gcd(c, f);

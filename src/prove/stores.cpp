@@ -109,23 +109,29 @@ class Elimination {
   std::set<AtomId> determined_;
 };
 
-bool same_form(const std::vector<ir::Index>& a, const std::vector<ir::Index>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const ir::Index& x, const ir::Index& y) { return x.size() == y.size(); });
+bool same_factors(const ir::Dim& a, const ir::Dim& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const ir::Factor& f, const ir::Factor& g) { return f.axis == g.axis && f.offset == g.offset; });
 }
 
 const std::vector<ir::Index>& index_of(const Terms& terms, const LoadSite& site) {
   return std::get<ir::Load>(terms.program()[site.value].node).index;
 }
 
-// The differences that are 0 where the two places are one element.
+// The differences that are 0 where the two places are one element: by factors where both name the same ones.
 std::vector<Poly> differences(Terms& terms, ir::TensorId ta, const std::vector<ir::Index>& a, const Env& ea, ir::TensorId tb,
                               const std::vector<ir::Index>& b, const Env& eb) {
-  const bool factors = ta == tb && same_form(a, b);
-  const std::vector<Poly> x = factors ? place_of(terms, ta, a, ea).index : element_of(terms, ta, a, ea);
-  const std::vector<Poly> y = factors ? place_of(terms, tb, b, eb).index : element_of(terms, tb, b, eb);
-  std::vector<Poly> d;
-  for (std::size_t k = 0; k < std::min(x.size(), y.size()); ++k) d.push_back(x[k] - y[k]);
-  return d;
+  const ir::Program& p = terms.program();
+  const std::vector<Poly> x = element_of(terms, ta, a, ea), y = element_of(terms, tb, b, eb);
+  std::vector<Poly> result;
+  for (std::size_t d = 0; d < std::min(a.size(), b.size()); ++d) {
+    if (a[d].size() == b[d].size() && same_factors(p[ta].dims[d], p[tb].dims[d])) {
+      for (std::size_t f = 0; f < a[d].size(); ++f) result.push_back(terms.exact(a[d][f], ea) - terms.exact(b[d][f], eb));
+    } else {
+      result.push_back(x[d] - y[d]);
+    }
+  }
+  return result;
 }
 
 std::vector<Poly> equal(const std::vector<Poly>& differences) {
