@@ -106,12 +106,13 @@ Value expand_expm1(Code& c, const Value* x) {
   const Value square = c.let("square", r * r);
   const Value rest = fma(square, p, fma(r, r_low, r_low)) + (sum_low + base_low);
   const Value m = sum + rest;
-  // 2^n as half of it and 2, as n reaches 129
+  // 2^n as 2 and half of it, as n reaches 129
   const Value half = c.bits(DType::f32_, shifted + static_cast<double>(one_bits - (1 << 23)));
-  return where(x[0] == 0, x[0], m * half * 2);
+  return where(x[0] == 0, x[0], m * 2 * half);
 }
 
-// With z = e^-|x|: 1 / (1 + z) for x >= 0, z / (1 + z) below.
+// With z = e^-|x|: q = z / (1 + z) below 0 and 1 - q above. q is corrected by the remainder of the division and the rounding
+// error of 1 + z, so that almost only the error of z is left; 1 - q is 1 / (1 + z).
 Value expand_sigmoid(Code& c, const Value* x) {
   if (x[0].dtype() == DType::f64_) {
     const Value one = c.number(DType::f64_, 1);
@@ -120,7 +121,13 @@ Value expand_sigmoid(Code& c, const Value* x) {
   const Value a = c.let("a", abs(x[0]));
   const Value y = c.let("x", where(a > -exp_min, exp_min, -a));
   const Value z = c.let("z", exp_in_range(c, y));
-  return where(x[0] >= 0, 1, z) / (z + 1);
+  const Value one = c.number(DType::f32_, 1);
+  const Value sum = c.let("sum", z + one);
+  const Value sum_low = (one - sum) + z;
+  const Value rough = c.let("rough", z / sum);
+  const Value error = fma(-rough, sum_low, fma(-rough, sum, z));
+  const Value q = c.let("q", fma(error, one - rough, rough));
+  return where(x[0] >= 0, one - q, q);
 }
 
 Value expand_tanh(Code& c, const Value* x) {

@@ -1,0 +1,74 @@
+// ulp: the largest error of each expanded operation over every float32 (pow and exp_diff: over pairs), against its bound in
+// ops.def. Exit code 1 when a bound or an exact case is missed.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "bench/ulp/accuracy.h"
+
+namespace cosmati::ulp {
+namespace {
+
+constexpr std::uint64_t all_patterns = std::uint64_t{1} << 32;
+
+Accuracy run(const Function& f, std::uint64_t step, std::uint64_t pairs, unsigned threads) {
+  const bool binary = ops::info(f.op).arity == 2;
+  std::vector<Accuracy> parts(threads);
+  std::vector<std::thread> pool;
+  for (unsigned t = 0; t < threads; ++t)
+    pool.emplace_back([&, t] {
+      parts[t] = binary ? measure(f, random_pairs(t, pairs / threads))
+                        : measure(f, patterns(all_patterns / threads * t, all_patterns / threads * (t + 1), step));
+    });
+  for (std::thread& thread : pool) thread.join();
+  Accuracy total = measure(f, edge_pairs());
+  for (const Accuracy& part : parts) total.merge(part);
+  return total;
+}
+
+}  // namespace
+}  // namespace cosmati::ulp
+
+int main(int argc, char** argv) {
+  using namespace cosmati;
+  std::vector<std::string> only;
+  std::uint64_t step = 1, pairs = 1'000'000'000;
+  unsigned threads = std::max(1u, std::thread::hardware_concurrency());
+  CLI::App app("The largest error of every expanded operation, in units of the last place");
+  app.add_option("op", only, "operations to measure (default: all)");
+  app.add_option("--step", step, "measure every n-th float32")->check(CLI::PositiveNumber);
+  app.add_option("--pairs", pairs, "random pairs of arguments for pow and exp_diff")->check(CLI::NonNegativeNumber);
+  app.add_option("--threads", threads, "threads")->check(CLI::Range(1, 256));
+  CLI11_PARSE(app, argc, argv);
+  for (const std::string& name : only) {
+    const bool known = std::any_of(std::begin(ulp::functions), std::end(ulp::functions),
+                                   [&](const ulp::Function& f) { return ops::name(f.op) == name; });
+    if (!known) {
+      fmt::print(stderr, "{} is not an operation that is measured\n", name);
+      return 2;
+    }
+  }
+
+  bool ok = true;
+  fmt::print("{:10} {:>8} {:>6} {:>10} {:>6} {:>8}  at\n", "op", "ulp", "bound", "subnormal", "wrong", "seconds");
+  for (const ulp::Function& f : ulp::functions) {
+    const std::string name(ops::name(f.op));
+    if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) continue;
+    const auto start = std::chrono::steady_clock::now();
+    const ulp::Accuracy a = ulp::run(f, step, pairs, threads);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    const bool within = a.normal <= ops::info(f.op).ulp && a.subnormal <= ops::info(f.op).ulp && a.wrong == 0;
+    ok = ok && within;
+    fmt::print("{:10} {:8.4f} {:6} {:10.4f} {:6} {:8.1f}  {:a} {:a} {}{}\n", name, a.normal, ops::info(f.op).ulp, a.subnormal,
+               a.wrong, seconds.count(), a.worst_x, a.worst_y, within ? "" : "MISSED ", a.first_wrong);
+    std::fflush(stdout);
+  }
+  return ok ? 0 : 1;
+}
