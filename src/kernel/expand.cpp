@@ -89,8 +89,8 @@ class Expander {
     const DType argument = k_[apply.args[0]].dtype;
     if (apply.op == Op::cast) {
       if (!is_narrow_float(argument) && !is_narrow_float(result)) return std::nullopt;
-      if (const Const* value = std::get_if<Const>(&k_[apply.args[0]].node); value && is_narrow_float(argument) && is_float(result))
-        return builder_.constant(result, value->f);
+      if (const Const* value = std::get_if<Const>(&k_[apply.args[0]].node); value && is_float(result))
+        return builder_.constant(result, ops::cast(argument, result, {.f = value->f, .i = value->i}).f);
       Code code(builder_, out);
       return expand_cast(code, result, code.let("x", {&code, apply.args[0]})).id;
     }

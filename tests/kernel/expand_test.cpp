@@ -11,6 +11,7 @@
 
 #include "bench/ulp/accuracy.h"
 #include "kernel/kernel.h"
+#include "kernel/launch.h"
 #include "ops/ops.h"
 
 namespace cosmati::kernel {
@@ -50,6 +51,28 @@ TEST(Expand, every_expanded_operation_is_measured_or_exact) {
     if (ops::info(op).kind != ops::Kind::expanded || op == Op::clamp) continue;
     EXPECT_TRUE(std::any_of(std::begin(ulp::functions), std::end(ulp::functions), [&](auto& f) { return f.op == op; }))
         << ops::name(op);
+  }
+}
+
+TEST(Expand, the_simulator_computes_the_same_bits) {
+  const std::vector<float> all = ulp::edges();
+  for (const ulp::Function& f : ulp::functions) {
+    const Kernel k = expand(ulp::elementwise(f.op, DType::f32_, DType::f32_));
+    const int arity = ops::info(f.op).arity;
+    ulp::Lanes lanes(k);
+    std::vector<std::vector<float>> data(static_cast<std::size_t>(arity) + 1, std::vector<float>(ulp::width));
+    for (int a = 0; a < arity; ++a)
+      for (int i = 0; i < ulp::width; ++i)
+        data[a][i] = lanes.input<float>(a)[i] = all[static_cast<std::size_t>(a == 0 ? i : i * 7) % all.size()];
+    lanes.run();
+    Launch launch;
+    for (auto& buffer : data) launch.buffers.push_back({buffer.data(), 0, ulp::width});
+    simulate(k)->run(launch);
+    for (int i = 0; i < ulp::width; ++i) {
+      const float want = lanes.output<float>()[i], got = data.back()[i];
+      EXPECT_TRUE(std::isnan(want) ? std::isnan(got) : std::bit_cast<std::uint32_t>(got) == std::bit_cast<std::uint32_t>(want))
+          << ops::name(f.op) << " of " << data[0][i] << ": " << got << ", not " << want;
+    }
   }
 }
 
@@ -304,6 +327,18 @@ TEST(Expand, a_condition_is_computed_before_it_is_asked) {
   EXPECT_FALSE(expanded_remains(k, after.condition));
   EXPECT_GT(after.then.size(), 1u);
   EXPECT_GT(k.phases[0].body.size(), 1u);
+}
+
+TEST(Expand, a_constant_is_converted_where_it_stands) {
+  Sample s;
+  s.b.store(s.body(), s.out, s.b.integer(0),
+            s.b.cast(DType::f32_, s.b.cast(DType::f8e4m3_, s.b.constant(DType::f32_, 17.5))));
+  const Kernel k = expand(std::move(s.k));
+  verify(k, "expand");
+  ASSERT_EQ(k.phases[0].body.size(), 1u);
+  const auto* value = std::get_if<Const>(&k[last<Store>(k, k.phases[0].body).value].node);
+  ASSERT_NE(value, nullptr);
+  EXPECT_EQ(value->f, 18);
 }
 
 TEST(Expand, f64_functions_stay_for_the_c_library) {
