@@ -306,20 +306,25 @@ void Builder::contract(TensorId tensor, Contract contract, const Where& where) {
 ValueId Builder::scalar(const std::string& name, DType dtype, std::optional<ValueId> fallback, const Where& where) {
   declared_before_region(name, where);
   unused_name(name, where);
-  if (fallback) {
-    if (!facts(*fallback).pure)
-      throw Error(ErrorCode::not_supported, where, fmt::format("the default of {} is not known at launch", name), "use extents and literals");
-    const auto kept = kept_as(dtype, *fallback, where);
-    if (!kept)
-      throw Error(ErrorCode::type_mismatch, where,
-                  fmt::format("{} is {}, but its default is {}", name, cosmati::name(dtype), cosmati::name(program_[*fallback].dtype)),
-                  fmt::format("cast it: {}(...)", cosmati::name(dtype)));
-    fallback = kept;
-  }
   const ScalarId id{static_cast<std::uint32_t>(program_.scalars.size())};
   program_.parameters.emplace_back(false, id.index);
-  program_.scalars.push_back({name, dtype, fallback, where});
-  return intern(ScalarRef{id}, {dtype, false}, {}, where);
+  program_.scalars.push_back({name, dtype, {}, where});
+  const ValueId value = intern(ScalarRef{id}, {dtype, false}, {}, where);
+  if (fallback) default_value(value, *fallback, where);
+  return value;
+}
+
+void Builder::default_value(ValueId scalar, ValueId value, const Where& where) {
+  Scalar& parameter = program_.scalars[std::get<ScalarRef>(program_[scalar].node).scalar.index];
+  declared_before_region(parameter.name, where);
+  if (!facts(value).pure)
+    throw Error(ErrorCode::not_supported, where, fmt::format("the default of {} is not known at launch", parameter.name),
+                "use extents and literals");
+  parameter.fallback = kept_as(parameter.dtype, value, where);
+  if (!parameter.fallback)
+    throw Error(ErrorCode::type_mismatch, where,
+                fmt::format("{} is {}, but its default is {}", parameter.name, cosmati::name(parameter.dtype), cosmati::name(program_[value].dtype)),
+                fmt::format("cast it: {}(...)", cosmati::name(parameter.dtype)));
 }
 
 void Builder::require(ValueId condition, const Where& where) {

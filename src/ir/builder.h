@@ -32,6 +32,7 @@ class Builder {
   TensorId tensor(const std::string& name, Access access, DType dtype, std::vector<Dim> dims, const Where& where);
   void contract(TensorId tensor, Contract contract, const Where& where);
   ValueId scalar(const std::string& name, DType dtype, std::optional<ValueId> fallback, const Where& where);
+  void default_value(ValueId scalar, ValueId value, const Where& where);   // what scalar() does with its fallback
   void require(ValueId condition, const Where& where);
   void parallel(const std::vector<AxisId>& axes, const Where& where);    // the region starts
 
@@ -136,7 +137,8 @@ class Builder {
 
   // Types: the joined compute type, a value converted to a joined type, a weak value standing alone, a value made ready to be
   // kept as `dtype` (nothing if that would change its kind).
-  Type join_types(const std::vector<ValueId>& args, const std::string& text, const Where& where) const;
+  using Text = std::function<std::string()>;  // made only for a message
+  Type join_types(const std::vector<ValueId>& args, const Text& text, const Where& where) const;
   ValueId adapt(ValueId v, Type to, const Where& where);
   Type concrete_type(ValueId v) const;
   ValueId concrete(ValueId v, const Where& where);

@@ -1,0 +1,9 @@
+// Everything a program that embeds Cosmati includes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cosmati/dsl.h>
+#include <cosmati/dtype.h>
+#include <cosmati/error.h>
+#include <cosmati/program.h>
+#include <cosmati/runtime.h>
+#include <cosmati/tensor.h>
