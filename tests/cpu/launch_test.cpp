@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <thread>
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -194,10 +195,14 @@ TEST(launch, a_callers_executor_runs_the_tasks) {
                                               for (int i = tasks; i-- > 0; ++ran) task(i);
                                             }});
   Array out(DType::i64_, n), scratch(DType::i32_, m * 4), who(DType::i64_, n);
+  const std::int64_t untouched = scratch[0].i;
   code->run({{out.memory(), scratch.memory(), who.memory()}, {n, m}});
   EXPECT_EQ(calls, 1);
   EXPECT_EQ(ran, 4);
   for (std::int64_t g = 0; g < n; ++g) ASSERT_EQ(out[g].i, g * m + m * (m - 1) / 2);
+  // The task that ran first had every group, in its own part of the scratch.
+  EXPECT_EQ(scratch[3 * m].i, n - 1);
+  EXPECT_EQ(scratch[3 * m - 1].i, untouched);
   code->run({{out.memory(), scratch.memory(), who.memory()}, {2, 3}});  // too small to hand over
   EXPECT_EQ(calls, 1);
 }
@@ -250,25 +255,30 @@ TEST(launch, the_callers_float_state_changes_nothing_and_stays) {
   std::vector<ops::Scalar> values;
   for (int i = 0; i < 20000; ++i) values.push_back({ops::round_to(DType::f32_, i % 2 ? 0.0131 * i : 1e-39 * i), 0});
   Array in(DType::f32_, values), plain(DType::f32_, values.size()), odd(DType::f32_, values.size());
-  const auto code = cpu::compile(k.kernel, {.threads = 4});
-  code->run({{in.memory(), plain.memory()}, {in.size()}});
-  for (const int rounding : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
-    std::fesetround(rounding);
+  // The caller alone, and tasks on threads that start with the caller's state.
+  const auto alone = cpu::compile(k.kernel, {.threads = 1});
+  const auto spread = cpu::compile(k.kernel, {.threads = 2, .executor = [](int tasks, const std::function<void(int)>& task) {
+                                                for (int i = 0; i < tasks; ++i) std::thread(task, i).join();
+                                              }});
+  alone->run({{in.memory(), plain.memory()}, {in.size()}});
+  for (const auto* code : {alone.get(), spread.get()})
+    for (const int rounding : {FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO}) {
+      std::fesetround(rounding);
 #if defined(__x86_64__)
-    const unsigned before = (_mm_getcsr() | 0x8040) & ~0x3fu;  // flush to zero, denormals are zero; no flag raised
-    _mm_setcsr(before);
+      const unsigned before = (_mm_getcsr() | 0x8040) & ~0x3fu;  // flush to zero, denormals are zero; no flag raised
+      _mm_setcsr(before);
 #endif
-    code->run({{in.memory(), odd.memory()}, {in.size()}});
+      code->run({{in.memory(), odd.memory()}, {in.size()}});
 #if defined(__x86_64__)
-    const unsigned after = _mm_getcsr();
-    _mm_setcsr(0x1f80);
-    EXPECT_EQ(after, before);
+      const unsigned after = _mm_getcsr();
+      _mm_setcsr(0x1f80);
+      EXPECT_EQ(after, before);
 #else
-    EXPECT_EQ(std::fegetround(), rounding);
+      EXPECT_EQ(std::fegetround(), rounding);
 #endif
-    std::fesetround(FE_TONEAREST);
-    EXPECT_EQ(odd.bytes, plain.bytes);
-  }
+      std::fesetround(FE_TONEAREST);
+      EXPECT_EQ(odd.bytes, plain.bytes);
+    }
   for (const std::int64_t i : {2, 4, 100}) {
     const float x = static_cast<float>(values[i].f);
     EXPECT_EQ(plain[i].f, x / 3 + static_cast<float>(std::exp(-static_cast<double>(x))) * std::nearbyint(x));

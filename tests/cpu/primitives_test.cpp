@@ -154,25 +154,6 @@ TEST(primitives, library_functions_are_those_of_the_host) {
   EXPECT_EQ(check(Op::pow, {DType::f64_, DType::f64_}, DType::f64_, {x, y}, power), "");
 }
 
-// The rewrites that a compiler knows for constant arguments may not change a bit.
-TEST(primitives, powers_with_constant_exponents_are_not_rewritten) {
-  std::vector<ops::Scalar> x = edges(DType::f64_);
-  for (const double exponent : {0.5, -0.5, 2.0, -1.0, 3.0, 1.0 / 3}) {
-    Kit kit("power");
-    const ParamId n = kit.param("n");
-    const BufferId in = kit.argument("x", DType::f64_), out = kit.out("y", DType::f64_);
-    Block body;
-    kit.b.store(body, out, kit.b.group(), kit.b.apply(Op::pow, {kit.b.load(in, kit.b.group()), kit.b.constant(DType::f64_, exponent)}));
-    kit.phase("main", kit.b.param(n), body);
-    Array a(DType::f64_, x), got(DType::f64_, x.size());
-    run(kit.kernel, {a.memory(), got.memory()}, {a.size()});
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      Array want(DType::f64_, {{std::pow(x[i].f, exponent), 0}});
-      EXPECT_TRUE(same(DType::f64_, got.at(i), want.at(0))) << x[i].f << " to the " << exponent;
-    }
-  }
-}
-
 // A constant is the same value as one from memory, in every type (the narrow floats as their bits).
 TEST(primitives, constants_have_the_bits_of_their_type) {
   for (int t = 0; t < dtype_count; ++t) {
