@@ -85,7 +85,9 @@ std::string Printer::elementwise(ValueId v, const ir::Elementwise& n, Context co
   const ir::Value& value = p_[v];
   if (n.op == Op::cast) {
     const ir::Value& inside = p_[n.args[0]];
-    const bool implicit = value.weak || (context != Context::free && inside.weak) ||
+    // A weak `where` takes a type branch by branch, without a cast.
+    const auto* op = std::get_if<ir::Elementwise>(&inside.node);
+    const bool implicit = value.weak || (context != Context::free && inside.weak && !(op && op->op == Op::where)) ||
                           (context == Context::join && !inside.weak && inside.dtype != value.dtype && compute_type(inside.dtype) == value.dtype &&
                            !is_bool(inside.dtype)) ||
                           (context == Context::index && value.dtype == DType::i64_ && is_int(inside.dtype)) ||
