@@ -35,10 +35,12 @@ TEST(launch, carried_values_move_at_once) {
   const VarId i = k.b.fresh("i", DType::i64_), a = k.b.fresh("a", DType::i64_), b = k.b.fresh("b", DType::i64_),
               ra = k.b.fresh("ra", DType::i64_), rb = k.b.fresh("rb", DType::i64_);
   Block body;
-  body.push_back(k.b.statement(kernel::For{i, k.b.integer(0), k.b.group(),
-                                           {{a, ra, k.b.integer(0), k.b.var(b)},
-                                            {b, rb, k.b.integer(1), k.b.apply(Op::add, {k.b.var(a), k.b.var(b)})}},
-                                           {}}));
+  body.push_back(k.b.statement(
+      kernel::For{i,
+                  k.b.integer(0),
+                  k.b.group(),
+                  {{a, ra, k.b.integer(0), k.b.var(b)}, {b, rb, k.b.integer(1), k.b.apply(Op::add, {k.b.var(a), k.b.var(b)})}},
+                  {}}));
   k.b.store(body, y, k.b.apply(Op::mul, {k.b.group(), k.b.integer(2)}), k.b.var(ra));
   k.b.store(body, y, k.b.apply(Op::add, {k.b.apply(Op::mul, {k.b.group(), k.b.integer(2)}), k.b.integer(1)}), k.b.var(rb));
   k.phase("main", k.b.param(n), body);
@@ -52,14 +54,15 @@ TEST(launch, carried_values_move_at_once) {
 }
 
 TEST(launch, loops_over_nothing_give_what_entered) {
-  for (const auto& [lo, hi] : {std::pair<std::int64_t, std::int64_t>{0, 0}, {5, 3}, {INT64_MAX, INT64_MIN}, {INT64_MAX - 1, INT64_MAX}}) {
+  for (const auto& [lo, hi] :
+       {std::pair<std::int64_t, std::int64_t>{0, 0}, {5, 3}, {INT64_MAX, INT64_MIN}, {INT64_MAX - 1, INT64_MAX}}) {
     Kit k("empty");
     const ParamId l = k.param("l"), h = k.param("h");
     const BufferId y = k.out("y", DType::i64_);
     const VarId i = k.b.fresh("i", DType::i64_), a = k.b.fresh("a", DType::i64_), r = k.b.fresh("r", DType::i64_);
     Block body;
-    body.push_back(k.b.statement(
-        kernel::For{i, k.b.param(l), k.b.param(h), {{a, r, k.b.integer(41), k.b.apply(Op::add, {k.b.var(a), k.b.integer(1)})}}, {}}));
+    body.push_back(k.b.statement(kernel::For{
+        i, k.b.param(l), k.b.param(h), {{a, r, k.b.integer(41), k.b.apply(Op::add, {k.b.var(a), k.b.integer(1)})}}, {}}));
     k.b.store(body, y, k.b.integer(0), k.b.var(r));
     k.phase("main", k.b.integer(1), body);
     Array out(DType::i64_, 1);
@@ -108,10 +111,18 @@ TEST(launch, branches_run_one_side) {
 
 TEST(launch, params_of_every_type_arrive) {
   Kit k("params");
-  const std::vector<std::pair<DType, std::int64_t>> rows = {
-      {DType::bool_, 1},   {DType::i8_, -128},  {DType::i16_, -2},         {DType::i32_, INT32_MIN},
-      {DType::i64_, -5},   {DType::u8_, 255},   {DType::u16_, 65535},      {DType::u32_, 4294967295},
-      {DType::f16_, 0xC000}, {DType::bf16_, 0x7F80}, {DType::f32_, std::bit_cast<std::int32_t>(-1.5f)}, {DType::f64_, std::bit_cast<std::int64_t>(1e300)}};
+  const std::vector<std::pair<DType, std::int64_t>> rows = {{DType::bool_, 1},
+                                                            {DType::i8_, -128},
+                                                            {DType::i16_, -2},
+                                                            {DType::i32_, INT32_MIN},
+                                                            {DType::i64_, -5},
+                                                            {DType::u8_, 255},
+                                                            {DType::u16_, 65535},
+                                                            {DType::u32_, 4294967295},
+                                                            {DType::f16_, 0xC000},
+                                                            {DType::bf16_, 0x7F80},
+                                                            {DType::f32_, std::bit_cast<std::int32_t>(-1.5f)},
+                                                            {DType::f64_, std::bit_cast<std::int64_t>(1e300)}};
   Block body;
   std::vector<Array> out;
   std::vector<std::int64_t> words;
@@ -137,9 +148,12 @@ TEST(launch, phases_wait_for_each_other) {
   Block first, second;
   k.b.store(first, kept, k.b.group(), k.b.apply(Op::mul, {k.b.group(), k.b.group()}));
   const VarId i = k.b.fresh("i", DType::i64_), a = k.b.fresh("a", DType::i64_), r = k.b.fresh("r", DType::i64_);
-  second.push_back(k.b.statement(kernel::For{
-      i, k.b.integer(0), k.b.param(n),
-      {{a, r, k.b.integer(0), k.b.apply(Op::add, {k.b.var(a), k.b.load(kept, k.b.var(i))})}}, {}}));
+  second.push_back(
+      k.b.statement(kernel::For{i,
+                                k.b.integer(0),
+                                k.b.param(n),
+                                {{a, r, k.b.integer(0), k.b.apply(Op::add, {k.b.var(a), k.b.load(kept, k.b.var(i))})}},
+                                {}}));
   k.b.store(second, y, k.b.group(), k.b.var(r));
   k.phase("square", k.b.param(n), first);
   k.phase("sum", k.b.param(n), second);
@@ -159,9 +173,12 @@ kernel::Kernel private_sums(Kit& k) {
   Block fill, body;
   k.b.store(fill, own, k.b.var(i), k.b.cast(DType::i32_, k.b.apply(Op::add, {k.b.group(), k.b.var(i)})));
   body.push_back(k.b.statement(kernel::For{i, k.b.integer(0), k.b.param(m), {}, fill}));
-  body.push_back(k.b.statement(kernel::For{
-      j, k.b.integer(0), k.b.param(m),
-      {{a, r, k.b.integer(0), k.b.apply(Op::add, {k.b.var(a), k.b.cast(DType::i64_, k.b.load(own, k.b.var(j)))})}}, {}}));
+  body.push_back(k.b.statement(
+      kernel::For{j,
+                  k.b.integer(0),
+                  k.b.param(m),
+                  {{a, r, k.b.integer(0), k.b.apply(Op::add, {k.b.var(a), k.b.cast(DType::i64_, k.b.load(own, k.b.var(j)))})}},
+                  {}}));
   k.b.store(body, y, k.b.group(), k.b.var(r));
   k.b.store(body, who, k.b.group(), k.b.worker());
   k.phase("main", k.b.param(n), body);

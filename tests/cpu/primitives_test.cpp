@@ -20,10 +20,19 @@ std::vector<ops::Scalar> edges(DType t, bool few = false) {
   if (is_float(t)) {
     using L32 = std::numeric_limits<float>;
     using L64 = std::numeric_limits<double>;
-    std::vector<double> list = {0.0, -0.0, 1, -1, 1.5, INFINITY, -INFINITY, NAN, L32::denorm_min(), -3e-39, 3.4e38, 1 + 0x1p-23, -0x1p-60};
+    std::vector<double> list = {0.0,    -0.0,   1,           -1,      1.5, INFINITY, -INFINITY, NAN, L32::denorm_min(),
+                                -3e-39, 3.4e38, 1 + 0x1p-23, -0x1p-60};
     if (!few) {
-      for (const double x : {0.5, 2.5, -2.5, 3.5, 0.3, 127.5, 255.0, 256.0, 65535.9, 65536.0, 2147483520.0, 2147483648.0, 4294967296.0,
-                             9223372036854775808.0, 1e30, 0x1p-126, 8388609.0, 1e19, 0.49999997, 4503599627370497.5})
+      for (const double x : {0.5,          2.5,
+                             -2.5,         3.5,
+                             0.3,          127.5,
+                             255.0,        256.0,
+                             65535.9,      65536.0,
+                             2147483520.0, 2147483648.0,
+                             4294967296.0, 9223372036854775808.0,
+                             1e30,         0x1p-126,
+                             8388609.0,    1e19,
+                             0.49999997,   4503599627370497.5})
         values.push_back({x, 0}), values.push_back({-x, 0});
       if (t == DType::f64_)
         for (const double x : {L64::denorm_min(), L64::max(), -L64::min(), 2147483647.5, 4294967295.5, 1e300, 0x1.00000001p0})
@@ -34,8 +43,24 @@ std::vector<ops::Scalar> edges(DType t, bool few = false) {
     return values;
   }
   const int bits = 8 * byte_size(t);
-  std::vector<std::uint64_t> raw = {0, 1, 2, 3, 7, 8, 31, 32, 33, 63, 100, ~0ull, ~1ull, ~6ull, 1ull << (bits - 1), (1ull << (bits - 1)) - 1,
-                                    (1ull << (bits - 1)) + 1, 0x5555555555555555ull};
+  std::vector<std::uint64_t> raw = {0,
+                                    1,
+                                    2,
+                                    3,
+                                    7,
+                                    8,
+                                    31,
+                                    32,
+                                    33,
+                                    63,
+                                    100,
+                                    ~0ull,
+                                    ~1ull,
+                                    ~6ull,
+                                    1ull << (bits - 1),
+                                    (1ull << (bits - 1)) - 1,
+                                    (1ull << (bits - 1)) + 1,
+                                    0x5555555555555555ull};
   if (few) raw = {0, 1, ~0ull, 7, 1ull << (bits - 1), (1ull << (bits - 1)) - 1};
   for (const std::uint64_t r : raw) values.push_back({0, ops::wrap_to(t, static_cast<std::int64_t>(r))});
   return values;
@@ -83,9 +108,11 @@ std::string check(Op op, const std::vector<DType>& types, DType result, const st
     ops::store(result, want.at(i), expected(row.data()));
     if (same(result, got.at(i), want.at(i)) || wrong.size() > 1000) continue;
     wrong += std::string(ops::name(op)) + "(";
-    for (std::size_t a = 0; a < row.size(); ++a) wrong += std::string(name(types[a])) + " " + std::to_string(is_float(types[a]) ? row[a].f : row[a].i) + ", ";
+    for (std::size_t a = 0; a < row.size(); ++a)
+      wrong += std::string(name(types[a])) + " " + std::to_string(is_float(types[a]) ? row[a].f : row[a].i) + ", ";
     const ops::Scalar g = got[i], w = want[i];
-    wrong += ") is " + std::to_string(is_float(result) ? g.f : g.i) + ", not " + std::to_string(is_float(result) ? w.f : w.i) + "\n";
+    wrong +=
+        ") is " + std::to_string(is_float(result) ? g.f : g.i) + ", not " + std::to_string(is_float(result) ? w.f : w.i) + "\n";
   }
   return wrong;
 }
@@ -110,7 +137,9 @@ TEST(primitives, equal_the_reference_on_all_edges) {
       const DType result = boolean ? DType::bool_ : t;
       std::vector<DType> types(row.arity, t);
       if (row.typing == Typing::select) types[0] = DType::bool_;
-      EXPECT_EQ(check(op, types, result, combinations(types), [&](const ops::Scalar* args) { return ops::reference(op, t, result, args); }), "")
+      EXPECT_EQ(check(op, types, result, combinations(types),
+                      [&](const ops::Scalar* args) { return ops::reference(op, t, result, args); }),
+                "")
           << row.name << " on " << name(t);
       ++checked;
     }
@@ -122,7 +151,8 @@ TEST(primitives, casts_equal_the_reference) {
   for (const DType from : wide_types)
     for (const DType to : wide_types) {
       if (from == to) continue;
-      EXPECT_EQ(check(Op::cast, {from}, to, combinations({from}), [&](const ops::Scalar* x) { return ops::cast(from, to, *x); }), "")
+      EXPECT_EQ(check(Op::cast, {from}, to, combinations({from}), [&](const ops::Scalar* x) { return ops::cast(from, to, *x); }),
+                "")
           << name(from) << " to " << name(to);
     }
 }
@@ -132,16 +162,18 @@ TEST(primitives, bits_keep_the_bits) {
     for (int t = 0; t < dtype_count; ++t) {
       const DType from = static_cast<DType>(f), to = static_cast<DType>(t);
       if (from == to || byte_size(from) != byte_size(to) || is_bool(from) || is_bool(to)) continue;
-      EXPECT_EQ(check(Op::bits, {from}, to, combinations({from}), [&](const ops::Scalar* x) { return ops::reinterpret(from, to, *x); }), "")
+      EXPECT_EQ(
+          check(Op::bits, {from}, to, combinations({from}), [&](const ops::Scalar* x) { return ops::reinterpret(from, to, *x); }),
+          "")
           << name(from) << " to " << name(to);
     }
 }
 
 TEST(primitives, library_functions_are_those_of_the_host) {
   using One = double (*)(double);
-  const std::vector<std::pair<Op, One>> rows = {{Op::exp, std::exp},   {Op::exp2, std::exp2},   {Op::expm1, std::expm1}, {Op::log, std::log},
-                                                {Op::log2, std::log2}, {Op::log1p, std::log1p}, {Op::sin, std::sin},     {Op::cos, std::cos},
-                                                {Op::tanh, std::tanh}, {Op::erf, std::erf}};
+  const std::vector<std::pair<Op, One>> rows = {
+      {Op::exp, std::exp},     {Op::exp2, std::exp2}, {Op::expm1, std::expm1}, {Op::log, std::log},   {Op::log2, std::log2},
+      {Op::log1p, std::log1p}, {Op::sin, std::sin},   {Op::cos, std::cos},     {Op::tanh, std::tanh}, {Op::erf, std::erf}};
   std::mt19937_64 random(1);
   std::vector<ops::Scalar> x = edges(DType::f64_), y = x;
   for (int i = 0; i < 2000; ++i) {

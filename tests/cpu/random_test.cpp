@@ -1,6 +1,5 @@
-// Random kernels: nested loops with carries, branches, guards, every operation and conversion; the CPU and the simulator store the
-// same bits.
-// SPDX-License-Identifier: Apache-2.0
+// Random kernels: nested loops with carries, branches, guards, every operation and conversion; the CPU and the simulator store
+// the same bits. SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -55,8 +54,8 @@ class Generator {
       const bool gives_bool = row.typing == Typing::comparison || row.typing == Typing::test || row.typing == Typing::logical;
       if (gives_bool != is_bool(t) && row.typing != Typing::select) continue;
       DType argument = t;
-      if (row.typing == Typing::comparison || row.typing == Typing::test)
-        do argument = compute_type(any());
+      if (row.typing == Typing::comparison || row.typing == Typing::test) do
+          argument = compute_type(any());
         while (is_bool(argument) || (row.typing == Typing::test && !is_float(argument)));
       else if (row.typing != Typing::logical && row.typing != Typing::select && !(is_float(t) ? row.on_floats : row.on_integers))
         continue;
@@ -86,7 +85,8 @@ class Generator {
     // The element may lie outside; the guard says whether it does.
     Block& here = *blocks_.back();
     const ExprId at = k_.b.let(here, "at", k_.b.apply(Op::add, {k_.b.group(), k_.b.integer(pick(7) - 3)}));
-    const ExprId inside = k_.b.apply(Op::logical_and, {k_.b.apply(Op::ge, {at, k_.b.integer(0)}), k_.b.apply(Op::lt, {at, k_.b.param(n_)})});
+    const ExprId inside =
+        k_.b.apply(Op::logical_and, {k_.b.apply(Op::ge, {at, k_.b.integer(0)}), k_.b.apply(Op::lt, {at, k_.b.param(n_)})});
     return k_.b.load(x, at, inside, value(t, depth - 1));
   }
 
@@ -160,7 +160,8 @@ class Generator {
 ops::Scalar any_scalar(DType t, std::mt19937_64& random) {
   const int kind = static_cast<int>(random() % 10);
   if (is_bool(t)) return {0, static_cast<std::int64_t>(random() % 2)};
-  if (is_int(t)) return {0, ops::wrap_to(t, kind < 5 ? static_cast<std::int64_t>(random() % 40) - 20 : static_cast<std::int64_t>(random()))};
+  if (is_int(t))
+    return {0, ops::wrap_to(t, kind < 5 ? static_cast<std::int64_t>(random() % 40) - 20 : static_cast<std::int64_t>(random()))};
   constexpr double special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-40};
   const double x = kind == 0 ? special[random() % 6] : std::normal_distribution<>(0, kind < 7 ? 1 : 1000)(random);
   return {ops::round_to(t, x), 0};
@@ -188,8 +189,8 @@ TEST(random_kernels, store_the_bits_of_the_simulator) {
     for (std::size_t i = 0; i < a.size(); ++i)
       for (std::int64_t e = 0; e < n; ++e)
         ASSERT_TRUE(same(a[i].dtype, a[i].at(e), b[i].at(e)))
-            << k.buffers[i].name << "[" << e << "]: sim " << (is_float(a[i].dtype) ? a[i][e].f : static_cast<double>(a[i][e].i)) << " cpu "
-            << (is_float(a[i].dtype) ? b[i][e].f : static_cast<double>(b[i][e].i)) << "\n"
+            << k.buffers[i].name << "[" << e << "]: sim " << (is_float(a[i].dtype) ? a[i][e].f : static_cast<double>(a[i][e].i))
+            << " cpu " << (is_float(a[i].dtype) ? b[i][e].f : static_cast<double>(b[i][e].i)) << "\n"
             << kernel::print(k);
   }
 }

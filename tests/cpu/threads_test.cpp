@@ -23,10 +23,13 @@ std::unique_ptr<kernel::Executable> scaled(std::int64_t factor, std::int64_t len
   Block body;
   // Reading x inside the loop keeps the sum from being folded.
   body.push_back(k.b.statement(kernel::For{
-      i, k.b.integer(0), k.b.integer(length),
+      i,
+      k.b.integer(0),
+      k.b.integer(length),
       {{a, r, k.b.apply(Op::mul, {k.b.load(x, k.b.group()), k.b.integer(factor)}),
         k.b.apply(Op::add, {k.b.var(a), k.b.apply(Op::sub, {k.b.apply(Op::add, {k.b.load(x, k.b.group()), k.b.integer(1)}),
-                                                            k.b.load(x, k.b.group())})})}}, {}}));
+                                                            k.b.load(x, k.b.group())})})}},
+      {}}));
   k.b.store(body, y, k.b.group(), k.b.var(r));
   k.phase("main", k.b.param(n), body);
   return cpu::compile(k.kernel, options);

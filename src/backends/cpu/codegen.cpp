@@ -42,19 +42,15 @@ class Writer {
     LLVMBuildRetVoid(at_.builder);
   }
 
-  void sizes(const std::string& symbol) {
+  void size(const kernel::Phase& phase, const std::string& symbol) {
     begin(symbol, {pointer(), pointer()});
     load_params(LLVMGetParam(function_, 0));
-    const LLVMValueRef out = LLVMGetParam(function_, 1);
-    for (std::size_t i = 0; i < k_.phases.size(); ++i) {
-      const LLVMValueRef groups = value(k_.phases[i].groups);
-      std::fill(vars_.begin(), vars_.end(), nullptr);
-      group_ = middle(integer(0), groups);  // one group stands for all
-      worker_ = integer(0);
-      const LLVMValueRef all = LLVMBuildSIToFP(at_.builder, groups, real(), "");
-      store_field(out, i, offsetof(Size, groups), groups);
-      store_field(out, i, offsetof(Size, operations), LLVMBuildFMul(at_.builder, all, cost(k_.phases[i].body), ""));
-    }
+    const LLVMValueRef out = LLVMGetParam(function_, 1), groups = value(phase.groups);
+    group_ = middle(integer(0), groups);  // one group stands for all
+    worker_ = integer(0);
+    const LLVMValueRef all = LLVMBuildSIToFP(at_.builder, groups, real(), "");
+    LLVMBuildStore(at_.builder, groups, field(out, offsetof(Size, groups)));
+    LLVMBuildStore(at_.builder, LLVMBuildFMul(at_.builder, all, cost(phase.body), ""), field(out, offsetof(Size, operations)));
     LLVMBuildRetVoid(at_.builder);
   }
 
@@ -94,16 +90,16 @@ class Writer {
   void load_buffers(LLVMValueRef array) {
     for (std::size_t i = 0; i < k_.buffers.size(); ++i) {
       const Buffer& b = k_.buffers[i];
-      LLVMValueRef origin = LLVMBuildLoad2(at_.builder, pointer(), element(pointer(), array, integer(i)), b.name.c_str());
+      const LLVMValueRef entry = field(array, i * sizeof(kernel::Memory) + offsetof(kernel::Memory, data));
+      LLVMValueRef origin = LLVMBuildLoad2(at_.builder, pointer(), entry, b.name.c_str());
       if (b.kind == Buffer::Kind::worker_scratch)
         origin = element(memory_type(at_, b.dtype), origin, LLVMBuildMul(at_.builder, worker_, value(b.elements), ""));
       buffers_.push_back(origin);
     }
   }
 
-  void store_field(LLVMValueRef sizes, std::size_t phase, std::size_t offset, LLVMValueRef value) {
-    const LLVMTypeRef byte = LLVMInt8TypeInContext(at_.context);
-    LLVMBuildStore(at_.builder, value, element(byte, sizes, integer(phase * sizeof(Size) + offset)));
+  LLVMValueRef field(LLVMValueRef structure, std::size_t offset) {
+    return element(LLVMInt8TypeInContext(at_.context), structure, integer(static_cast<std::int64_t>(offset)));
   }
 
   LLVMValueRef element(LLVMTypeRef type, LLVMValueRef base, LLVMValueRef index) {
@@ -170,21 +166,22 @@ class Writer {
       throw Error(ErrorCode::not_supported, {}, fmt::format("kernel {}: an expression nests deeper than {}", k_.name, deepest),
                   "bind parts of it with let");
     const kernel::Expr& expr = k_[e];
-    return std::visit(
-        overloaded{[&](const kernel::Const& c) { return constant(at_, expr.dtype, {c.f, c.i}); },
-                   [&](const kernel::Id& id) { return id.what == kernel::Id::What::group ? group_ : worker_; },
-                   [&](const kernel::ParamRef& p) { return params_[p.param.index]; },
-                   [&](const kernel::VarRef& v) {
-                     COSMATI_CHECK(vars_[v.var.index], "kernel {}: {} is read before it is bound", k_.name, k_[v.var].name);
-                     return vars_[v.var.index];
-                   },
-                   [&](const kernel::Apply& a) { return operation(expr.dtype, a, depth); },
-                   [&](const kernel::Load& l) {
-                     if (!l.guard) return load(l, depth);
-                     return branch(
-                         value(*l.guard, depth + 1), [&] { return load(l, depth); }, [&] { return value(*l.otherwise, depth + 1); });
-                   }},
-        expr.node);
+    return std::visit(overloaded{[&](const kernel::Const& c) { return constant(at_, expr.dtype, {c.f, c.i}); },
+                                 [&](const kernel::Id& id) { return id.what == kernel::Id::What::group ? group_ : worker_; },
+                                 [&](const kernel::ParamRef& p) { return params_[p.param.index]; },
+                                 [&](const kernel::VarRef& v) {
+                                   COSMATI_CHECK(vars_[v.var.index], "kernel {}: {} is read before it is bound", k_.name,
+                                                 k_[v.var].name);
+                                   return vars_[v.var.index];
+                                 },
+                                 [&](const kernel::Apply& a) { return operation(expr.dtype, a, depth); },
+                                 [&](const kernel::Load& l) {
+                                   if (!l.guard) return load(l, depth);
+                                   return branch(
+                                       value(*l.guard, depth + 1), [&] { return load(l, depth); },
+                                       [&] { return value(*l.otherwise, depth + 1); });
+                                 }},
+                      expr.node);
   }
 
   LLVMValueRef operation(DType result, const kernel::Apply& a, int depth) {
@@ -218,8 +215,7 @@ class Writer {
                             },
                             [&](const kernel::Store& s) {
                               if (!s.guard) return store(s);
-                              branch(
-                                  value(*s.guard), [&] { return store(s), nullptr; }, [] { return nullptr; });
+                              branch(value(*s.guard), [&] { return store(s), nullptr; }, [] { return nullptr; });
                             }},
                  k_[s].node);
   }
@@ -260,14 +256,14 @@ class Writer {
   }
 
   bool known(ExprId e, int depth = 0) const {
-    return std::visit(overloaded{[&](const kernel::VarRef& v) { return vars_[v.var.index] != nullptr; },
-                                 [&](const kernel::Load&) { return false; },
-                                 [&](const kernel::Apply& a) {
-                                   return depth < deepest && std::all_of(a.args.begin(), a.args.end(),
-                                                                         [&](ExprId x) { return known(x, depth + 1); });
-                                 },
-                                 [](const auto&) { return true; }},
-                      k_[e].node);
+    return std::visit(
+        overloaded{
+            [&](const kernel::VarRef& v) { return vars_[v.var.index] != nullptr; }, [&](const kernel::Load&) { return false; },
+            [&](const kernel::Apply& a) {
+              return depth < deepest && std::all_of(a.args.begin(), a.args.end(), [&](ExprId x) { return known(x, depth + 1); });
+            },
+            [](const auto&) { return true; }},
+        k_[e].node);
   }
 
   double operations(ExprId e, int depth = 0) const {
@@ -323,12 +319,14 @@ class Writer {
 }  // namespace
 
 std::string phase_symbol(const std::string& prefix, std::size_t phase) { return fmt::format("{}_phase_{}", prefix, phase); }
-std::string sizes_symbol(const std::string& prefix) { return prefix + "_sizes"; }
+std::string size_symbol(const std::string& prefix, std::size_t phase) { return fmt::format("{}_size_{}", prefix, phase); }
 
 void generate(const kernel::Kernel& k, const std::string& prefix, LLVMModuleRef module) {
   Writer writer(k, module);
-  for (std::size_t i = 0; i < k.phases.size(); ++i) writer.phase(k.phases[i], phase_symbol(prefix, i));
-  writer.sizes(sizes_symbol(prefix));
+  for (std::size_t i = 0; i < k.phases.size(); ++i) {
+    writer.phase(k.phases[i], phase_symbol(prefix, i));
+    writer.size(k.phases[i], size_symbol(prefix, i));
+  }
 }
 
 }  // namespace cosmati::cpu

@@ -21,6 +21,24 @@ namespace {
 constexpr double operations_per_task = 40'000;  // some ten microseconds: about what waking a thread costs
 constexpr std::int64_t pieces_per_task = 4;     // tasks take groups in pieces, so that a slow one does not hold up the rest
 
+struct Phase {
+  PhaseFunction* run;
+  SizeFunction* size;
+};
+
+struct Work {  // one phase of one launch, taken by its tasks in pieces
+  PhaseFunction* phase;
+  const kernel::Launch& launch;
+  std::int64_t groups, piece, pieces;
+  std::atomic<std::int64_t> next = 0;
+
+  void take(int worker) {
+    const DefaultFloatState state;
+    for (std::int64_t at; (at = next.fetch_add(1, std::memory_order_relaxed)) < pieces;)
+      phase(at * piece, at + 1 == pieces ? groups : (at + 1) * piece, worker, launch.buffers.data(), launch.params.data());
+  }
+};
+
 class Compiled : public kernel::Executable {
  public:
   Compiled(const kernel::Kernel& k, const std::string& prefix, LLVMMemoryBufferRef object, const Options& options)
@@ -29,9 +47,9 @@ class Compiled : public kernel::Executable {
         executor_(options.executor),
         buffers_(k.buffers.size()),
         params_(k.params.size()) {
-    sizes_ = reinterpret_cast<SizesFunction*>(code_.address(sizes_symbol(prefix)));
     for (std::size_t i = 0; i < k.phases.size(); ++i)
-      phases_.push_back(reinterpret_cast<PhaseFunction*>(code_.address(phase_symbol(prefix, i))));
+      phases_.push_back({reinterpret_cast<PhaseFunction*>(code_.address(phase_symbol(prefix, i))),
+                         reinterpret_cast<SizeFunction*>(code_.address(size_symbol(prefix, i)))});
   }
 
   int workers() const override { return workers_; }
@@ -40,33 +58,23 @@ class Compiled : public kernel::Executable {
     COSMATI_CHECK(launch.buffers.size() == buffers_ && launch.params.size() == params_,
                   "a launch of {} buffers and {} params for a kernel of {} and {}", launch.buffers.size(), launch.params.size(),
                   buffers_, params_);
-    std::vector<void*> buffers;
-    for (const kernel::Memory& m : launch.buffers) buffers.push_back(m.data);
-    std::vector<Size> sizes(phases_.size());
-    {
-      const DefaultFloatState state;
-      sizes_(launch.params.data(), sizes.data());
-    }
-    for (std::size_t i = 0; i < phases_.size(); ++i) run_phase(phases_[i], sizes[i], buffers.data(), launch.params.data());
+    for (const Phase& phase : phases_) run(phase, launch);
   }
 
  private:
-  void run_phase(PhaseFunction* phase, const Size& size, void* const* buffers, const std::int64_t* params) const {
+  void run(const Phase& phase, const kernel::Launch& launch) const {
+    Size size;
+    {
+      const DefaultFloatState state;
+      phase.size(launch.params.data(), &size);
+    }
     if (size.groups <= 0) return;
     const double limit = static_cast<double>(std::min<std::int64_t>(size.groups, workers_));
     const int tasks = static_cast<int>(std::max(1.0, std::min(limit, size.operations / operations_per_task)));
-    if (tasks == 1) {
-      const DefaultFloatState state;
-      return phase(0, size.groups, 0, buffers, params);
-    }
-    const std::int64_t piece = std::max<std::int64_t>(1, size.groups / (tasks * pieces_per_task));
-    const std::int64_t pieces = (size.groups - 1) / piece + 1;
-    std::atomic<std::int64_t> next = 0;
-    const std::function<void(int)> task = [&](int worker) {
-      const DefaultFloatState state;
-      for (std::int64_t at; (at = next.fetch_add(1, std::memory_order_relaxed)) < pieces;)
-        phase(at * piece, at + 1 == pieces ? size.groups : (at + 1) * piece, worker, buffers, params);
-    };
+    const std::int64_t piece = tasks == 1 ? size.groups : std::max<std::int64_t>(1, size.groups / (tasks * pieces_per_task));
+    Work work{phase.run, launch, size.groups, piece, (size.groups - 1) / piece + 1};
+    if (tasks == 1) return work.take(0);
+    const std::function<void(int)> task = [&work](int worker) { work.take(worker); };
     if (executor_)
       executor_(tasks, task);
     else
@@ -77,8 +85,7 @@ class Compiled : public kernel::Executable {
   int workers_;
   Executor executor_;
   std::size_t buffers_, params_;
-  SizesFunction* sizes_ = nullptr;
-  std::vector<PhaseFunction*> phases_;
+  std::vector<Phase> phases_;
 };
 
 }  // namespace

@@ -16,9 +16,9 @@ namespace cosmati::cpu {
 using Executor = std::function<void(int tasks, const std::function<void(int)>& task)>;
 
 struct Options {
-  int threads = 0;      // at most this many tasks at once; 0: the size of the pool
-  Executor executor;    // runs the tasks instead of the pool; empty: the process-wide pool
-  int optimization = 1; // 0: no passes; 1: the lean pipeline
+  int threads = 0;       // at most this many tasks at once; 0: the size of the pool
+  Executor executor;     // runs the tasks instead of the pool; empty: the process-wide pool
+  int optimization = 1;  // 0: no passes; 1: the lean pipeline
 };
 
 // `k` is expanded (kernel::expand). Throws Error{backend_absent} where the backend is not built. Thread-safe.

@@ -55,7 +55,8 @@ const Native& native() {
 }
 
 void keep_diagnostic(LLVMDiagnosticInfoRef info, void* text) {
-  if (LLVMGetDiagInfoSeverity(info) == LLVMDSError) *static_cast<std::string*>(text) += take(LLVMGetDiagInfoDescription(info)) + "\n";
+  if (LLVMGetDiagInfoSeverity(info) == LLVMDSError)
+    *static_cast<std::string*>(text) += take(LLVMGetDiagInfoDescription(info)) + "\n";
 }
 
 // ---- the linker ------------------------------------------------------------------------------------------------------
@@ -68,7 +69,7 @@ std::vector<std::pair<const char*, void*>> symbols() {
   using D1 = double (*)(double);
   using F3 = float (*)(float, float, float);
   using D3 = double (*)(double, double, double);
-#define ROW(f)                                                     \
+#define ROW(f)                                                            \
   all.emplace_back(#f, reinterpret_cast<void*>(static_cast<D1>(std::f))); \
   all.emplace_back(#f "f", reinterpret_cast<void*>(static_cast<F1>(std::f)))
   ROW(floor);

@@ -27,7 +27,7 @@ struct Job {
   const std::function<void(int)>& task;
   int tasks;
   std::atomic<int> next = 0;
-  int helpers = 0;      // pool threads that hold a pointer to this job; guarded by Pool::mutex_
+  int helpers = 0;  // pool threads that hold a pointer to this job; guarded by Pool::mutex_
   Job* newer = nullptr;
 
   void work() {

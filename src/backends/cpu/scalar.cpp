@@ -49,37 +49,59 @@ LLVMValueRef float_operation(const Place& at, Op op, DType t, const std::vector<
   const auto real = [&](double value) { return constant(at, t, {value, 0}); };
   const auto compare = [&](LLVMRealPredicate p) { return LLVMBuildFCmp(to, p, a, b, ""); };
   switch (op) {
-    case Op::neg: return LLVMBuildFNeg(to, a, "");
-    case Op::add: return LLVMBuildFAdd(to, a, b, "");
-    case Op::sub: return LLVMBuildFSub(to, a, b, "");
-    case Op::mul: return LLVMBuildFMul(to, a, b, "");
-    case Op::div: return LLVMBuildFDiv(to, a, b, "");
-    case Op::fma: return intrinsic(at, "llvm.fma", {type}, {a, b, c});
-    case Op::abs: return intrinsic(at, "llvm.fabs", {type}, {a});
+    case Op::neg:
+      return LLVMBuildFNeg(to, a, "");
+    case Op::add:
+      return LLVMBuildFAdd(to, a, b, "");
+    case Op::sub:
+      return LLVMBuildFSub(to, a, b, "");
+    case Op::mul:
+      return LLVMBuildFMul(to, a, b, "");
+    case Op::div:
+      return LLVMBuildFDiv(to, a, b, "");
+    case Op::fma:
+      return intrinsic(at, "llvm.fma", {type}, {a, b, c});
+    case Op::abs:
+      return intrinsic(at, "llvm.fabs", {type}, {a});
     case Op::sign: {
       const LLVMValueRef zero = real(0);
       return select(at, LLVMBuildFCmp(to, LLVMRealOGT, a, zero, ""), real(1),
                     select(at, LLVMBuildFCmp(to, LLVMRealOLT, a, zero, ""), real(-1), a));
     }
     case Op::minimum:
-    case Op::maximum: return select(at, is_nan(at, a), a, select(at, is_nan(at, b), b, extreme(at, t, op == Op::minimum, a, b)));
+    case Op::maximum:
+      return select(at, is_nan(at, a), a, select(at, is_nan(at, b), b, extreme(at, t, op == Op::minimum, a, b)));
     case Op::minimum_num:
     case Op::maximum_num:
       return select(at, is_nan(at, a), b, select(at, is_nan(at, b), a, extreme(at, t, op == Op::minimum_num, a, b)));
-    case Op::floor: return intrinsic(at, "llvm.floor", {type}, {a});
-    case Op::ceil: return intrinsic(at, "llvm.ceil", {type}, {a});
-    case Op::trunc: return intrinsic(at, "llvm.trunc", {type}, {a});
-    case Op::round: return intrinsic(at, "llvm.nearbyint", {type}, {a});
-    case Op::sqrt: return intrinsic(at, "llvm.sqrt", {type}, {a});
-    case Op::eq: return compare(LLVMRealOEQ);
-    case Op::ne: return compare(LLVMRealUNE);
-    case Op::lt: return compare(LLVMRealOLT);
-    case Op::le: return compare(LLVMRealOLE);
-    case Op::gt: return compare(LLVMRealOGT);
-    case Op::ge: return compare(LLVMRealOGE);
-    case Op::is_nan: return is_nan(at, a);
-    case Op::is_inf: return LLVMBuildFCmp(to, LLVMRealOEQ, intrinsic(at, "llvm.fabs", {type}, {a}), real(INFINITY), "");
-    default: break;
+    case Op::floor:
+      return intrinsic(at, "llvm.floor", {type}, {a});
+    case Op::ceil:
+      return intrinsic(at, "llvm.ceil", {type}, {a});
+    case Op::trunc:
+      return intrinsic(at, "llvm.trunc", {type}, {a});
+    case Op::round:
+      return intrinsic(at, "llvm.nearbyint", {type}, {a});
+    case Op::sqrt:
+      return intrinsic(at, "llvm.sqrt", {type}, {a});
+    case Op::eq:
+      return compare(LLVMRealOEQ);
+    case Op::ne:
+      return compare(LLVMRealUNE);
+    case Op::lt:
+      return compare(LLVMRealOLT);
+    case Op::le:
+      return compare(LLVMRealOLE);
+    case Op::gt:
+      return compare(LLVMRealOGT);
+    case Op::ge:
+      return compare(LLVMRealOGE);
+    case Op::is_nan:
+      return is_nan(at, a);
+    case Op::is_inf:
+      return LLVMBuildFCmp(to, LLVMRealOEQ, intrinsic(at, "llvm.fabs", {type}, {a}), real(INFINITY), "");
+    default:
+      break;
   }
   for (const LibraryFunction& row : library_functions()) {
     if (row.op != op || t != DType::f64_) continue;
@@ -89,8 +111,9 @@ LLVMValueRef float_operation(const Place& at, Op op, DType t, const std::vector<
     if (!f) {
       f = LLVMAddFunction(at.module, row.symbol, signature);
       for (const std::string_view name : {"nounwind", "willreturn"})
-        LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
-                                LLVMCreateEnumAttribute(at.context, LLVMGetEnumAttributeKindForName(name.data(), name.size()), 0));
+        LLVMAddAttributeAtIndex(
+            f, LLVMAttributeFunctionIndex,
+            LLVMCreateEnumAttribute(at.context, LLVMGetEnumAttributeKindForName(name.data(), name.size()), 0));
     }
     return LLVMBuildCall2(to, signature, f, const_cast<LLVMValueRef*>(args.data()), args.size(), "");
   }
@@ -135,12 +158,17 @@ LLVMValueRef integer_operation(const Place& at, Op op, DType t, const std::vecto
   };
   const auto amount = [&] { return LLVMBuildAnd(to, b, constant(at, t, {0, 8 * byte_size(t) - 1}), ""); };
   switch (op) {
-    case Op::neg: return LLVMBuildNeg(to, a, "");
-    case Op::add: return LLVMBuildAdd(to, a, b, "");
-    case Op::sub: return LLVMBuildSub(to, a, b, "");
-    case Op::mul: return LLVMBuildMul(to, a, b, "");
+    case Op::neg:
+      return LLVMBuildNeg(to, a, "");
+    case Op::add:
+      return LLVMBuildAdd(to, a, b, "");
+    case Op::sub:
+      return LLVMBuildSub(to, a, b, "");
+    case Op::mul:
+      return LLVMBuildMul(to, a, b, "");
     case Op::floordiv:
-    case Op::mod: return divide(at, op, t, a, b);
+    case Op::mod:
+      return divide(at, op, t, a, b);
     case Op::abs:
       return sign ? select(at, LLVMBuildICmp(to, LLVMIntSLT, a, zero, ""), LLVMBuildNeg(to, a, ""), a) : a;
     case Op::sign: {
@@ -149,24 +177,41 @@ LLVMValueRef integer_operation(const Place& at, Op op, DType t, const std::vecto
       return select(at, LLVMBuildICmp(to, LLVMIntSLT, a, zero, ""), constant(at, t, {0, -1}), nonzero);
     }
     case Op::minimum:
-    case Op::minimum_num: return select(at, compare(LLVMIntSLT, LLVMIntULT), a, b);
+    case Op::minimum_num:
+      return select(at, compare(LLVMIntSLT, LLVMIntULT), a, b);
     case Op::maximum:
-    case Op::maximum_num: return select(at, compare(LLVMIntSGT, LLVMIntUGT), a, b);
-    case Op::eq: return compare(LLVMIntEQ, LLVMIntEQ);
-    case Op::ne: return compare(LLVMIntNE, LLVMIntNE);
-    case Op::lt: return compare(LLVMIntSLT, LLVMIntULT);
-    case Op::le: return compare(LLVMIntSLE, LLVMIntULE);
-    case Op::gt: return compare(LLVMIntSGT, LLVMIntUGT);
-    case Op::ge: return compare(LLVMIntSGE, LLVMIntUGE);
-    case Op::bit_and: return LLVMBuildAnd(to, a, b, "");
-    case Op::bit_or: return LLVMBuildOr(to, a, b, "");
-    case Op::bit_xor: return LLVMBuildXor(to, a, b, "");
-    case Op::shift_left: return LLVMBuildShl(to, a, amount(), "");
-    case Op::shift_right: return sign ? LLVMBuildAShr(to, a, amount(), "") : LLVMBuildLShr(to, a, amount(), "");
-    case Op::logical_not: return LLVMBuildNot(to, a, "");
-    case Op::logical_and: return LLVMBuildAnd(to, a, b, "");
-    case Op::logical_or: return LLVMBuildOr(to, a, b, "");
-    default: break;
+    case Op::maximum_num:
+      return select(at, compare(LLVMIntSGT, LLVMIntUGT), a, b);
+    case Op::eq:
+      return compare(LLVMIntEQ, LLVMIntEQ);
+    case Op::ne:
+      return compare(LLVMIntNE, LLVMIntNE);
+    case Op::lt:
+      return compare(LLVMIntSLT, LLVMIntULT);
+    case Op::le:
+      return compare(LLVMIntSLE, LLVMIntULE);
+    case Op::gt:
+      return compare(LLVMIntSGT, LLVMIntUGT);
+    case Op::ge:
+      return compare(LLVMIntSGE, LLVMIntUGE);
+    case Op::bit_and:
+      return LLVMBuildAnd(to, a, b, "");
+    case Op::bit_or:
+      return LLVMBuildOr(to, a, b, "");
+    case Op::bit_xor:
+      return LLVMBuildXor(to, a, b, "");
+    case Op::shift_left:
+      return LLVMBuildShl(to, a, amount(), "");
+    case Op::shift_right:
+      return sign ? LLVMBuildAShr(to, a, amount(), "") : LLVMBuildLShr(to, a, amount(), "");
+    case Op::logical_not:
+      return LLVMBuildNot(to, a, "");
+    case Op::logical_and:
+      return LLVMBuildAnd(to, a, b, "");
+    case Op::logical_or:
+      return LLVMBuildOr(to, a, b, "");
+    default:
+      break;
   }
   throw InternalError(fmt::format("cpu: {} on {} is not expanded", ops::name(op), name(t)));
 }
@@ -191,7 +236,8 @@ LLVMValueRef cast(const Place& at, DType from, DType to, LLVMValueRef a) {
 }
 
 LLVMValueRef reinterpret(const Place& at, DType from, DType to, LLVMValueRef a) {
-  COSMATI_CHECK(byte_size(from) == byte_size(to) && !is_bool(from) && !is_bool(to), "cpu: bits of {} as {}", name(from), name(to));
+  COSMATI_CHECK(byte_size(from) == byte_size(to) && !is_bool(from) && !is_bool(to), "cpu: bits of {} as {}", name(from),
+                name(to));
   return LLVMBuildBitCast(at.builder, a, register_type(at, to), "");
 }
 
@@ -215,10 +261,14 @@ LLVMValueRef constant(const Place& at, DType t, ops::Scalar value) {
 
 LLVMValueRef apply(const Place& at, Op op, DType argument, DType result, const std::vector<LLVMValueRef>& args) {
   switch (op) {
-    case Op::cast: return cast(at, argument, result, args[0]);
-    case Op::bits: return reinterpret(at, argument, result, args[0]);
-    case Op::where: return select(at, args[0], args[1], args[2]);
-    default: break;
+    case Op::cast:
+      return cast(at, argument, result, args[0]);
+    case Op::bits:
+      return reinterpret(at, argument, result, args[0]);
+    case Op::where:
+      return select(at, args[0], args[1], args[2]);
+    default:
+      break;
   }
   if (!is_float(argument)) return integer_operation(at, op, argument, args);
   COSMATI_CHECK(hardware_float(argument), "cpu: {} on {} is not expanded", ops::name(op), name(argument));
@@ -230,7 +280,16 @@ const std::vector<LibraryFunction>& library_functions() {
   using Two = double (*)(double, double);
   static const std::vector<LibraryFunction> rows = {
 #define ROW(f) {Op::f, "cosmati_" #f, reinterpret_cast<void*>(static_cast<One>(std::f))}
-      ROW(exp), ROW(exp2), ROW(expm1), ROW(log), ROW(log2), ROW(log1p), ROW(sin), ROW(cos), ROW(tanh), ROW(erf),
+      ROW(exp),
+      ROW(exp2),
+      ROW(expm1),
+      ROW(log),
+      ROW(log2),
+      ROW(log1p),
+      ROW(sin),
+      ROW(cos),
+      ROW(tanh),
+      ROW(erf),
 #undef ROW
       {Op::pow, "cosmati_pow", reinterpret_cast<void*>(static_cast<Two>(std::pow))},
   };
