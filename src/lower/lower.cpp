@@ -76,10 +76,7 @@ class Lowering {
   ExprId param(kernel::Param::Source source, std::uint32_t a, std::uint32_t b, const std::string& name, DType dtype) {
     for (std::uint32_t i = 0; i < k_.params.size(); ++i)
       if (k_.params[i].source == source && k_.params[i].a == a && k_.params[i].b == b) return b_.param(kernel::ParamId{i});
-    std::string unique = name;
-    for (int n = 2; std::any_of(k_.params.begin(), k_.params.end(), [&](const auto& q) { return q.name == unique; }); ++n)
-      unique = fmt::format("{}_{}", name, n);
-    k_.params.push_back({source, a, b, unique, dtype});
+    k_.params.push_back({source, a, b, b_.unique_name(name), dtype});
     return b_.param(kernel::ParamId{static_cast<std::uint32_t>(k_.params.size() - 1)});
   }
   ExprId extent(AxisId axis) { return param(kernel::Param::Source::extent, axis.index, 0, "extent_" + p_[axis].name, DType::i64_); }
@@ -434,10 +431,7 @@ class Lowering {
   Array scratch(kernel::Buffer::Kind kind, const std::string& name, DType dtype, std::vector<AxisId> axes) {
     ExprId elements = b_.integer(1);
     for (AxisId axis : axes) elements = mul(elements, array_extent(axis));
-    std::string unique = name;
-    for (int n = 2; std::any_of(k_.buffers.begin(), k_.buffers.end(), [&](const auto& q) { return q.name == unique; }); ++n)
-      unique = fmt::format("{}_{}", name, n);
-    k_.buffers.push_back({kind, kernel::Buffer::Access::read_write, 0, elements, unique, reg(dtype)});
+    k_.buffers.push_back({kind, kernel::Buffer::Access::read_write, 0, elements, b_.unique_name(name), reg(dtype)});
     return {BufferId{static_cast<std::uint32_t>(k_.buffers.size() - 1)}, std::move(axes)};
   }
   template <class Coordinate>
