@@ -88,7 +88,8 @@ std::string key_of(const Node& node, DType dtype, bool weak) {
 
 bool is_narrow_int(DType t) { return is_int(t) && byte_size(t) < 4; }
 bool is_selection(Op op) {
-  return op == Op::minimum || op == Op::maximum || op == Op::minimum_num || op == Op::maximum_num || op == Op::clamp || op == Op::where;
+  return op == Op::minimum || op == Op::maximum || op == Op::minimum_num || op == Op::maximum_num || op == Op::clamp ||
+         op == Op::where;
 }
 StreamId inner(StreamId a, StreamId b) { return !a ? b : !b ? a : std::max(a, b); }  // nested streams have larger ids
 
@@ -204,18 +205,22 @@ ValueId Builder::local(ValueId v, const Where& where, const AxisSet& except) {
 
 void Builder::refuse_args(ValueId v, const Where& where) const {
   if (facts(v).arg)
-    throw Error(ErrorCode::not_supported, where,
-                fmt::format("{} belongs to a reducer or a merge, where only elementwise operations are known", describe(program_, v)));
+    throw Error(
+        ErrorCode::not_supported, where,
+        fmt::format("{} belongs to a reducer or a merge, where only elementwise operations are known", describe(program_, v)));
 }
 
 // ---- declarations ----
 void Builder::declared_before_region(const std::string& what, const Where& where) const {
   if (in_region_)
-    throw Error(ErrorCode::not_supported, where, fmt::format("{} is declared inside the region", what), "declare it before parallel");
+    throw Error(ErrorCode::not_supported, where, fmt::format("{} is declared inside the region", what),
+                "declare it before parallel");
 }
 
 void Builder::unused_name(const std::string& name, const Where& where) const {
-  auto taken = [&](const auto& list) { return std::any_of(list.begin(), list.end(), [&](const auto& x) { return x.name == name; }); };
+  auto taken = [&](const auto& list) {
+    return std::any_of(list.begin(), list.end(), [&](const auto& x) { return x.name == name; });
+  };
   if (taken(program_.tensors) || taken(program_.scalars))
     throw Error(ErrorCode::redefined, where, fmt::format("{} is already a parameter", name), "choose another name");
 }
@@ -263,9 +268,10 @@ void Builder::range(AxisId axis, ValueId lo, ValueId hi, const Where& where) {
                   fmt::format("{} depends on {}, which exists only when every instance of {} has finished", what,
                               describe_reduction(program_, *bound, value.done[0]), program_[value.done[0]].name));
     if (program_[axis].in_dims)
-      throw Error(ErrorCode::not_supported, where,
-                  fmt::format("axis {} is a dimension of an argument, so its range cannot depend on instances", program_[axis].name),
-                  "declare another axis and index with it");
+      throw Error(
+          ErrorCode::not_supported, where,
+          fmt::format("axis {} is a dimension of an argument, so its range cannot depend on instances", program_[axis].name),
+          "declare another axis and index with it");
   }
   program_.axes[axis.index].lo = lo;
   program_.axes[axis.index].hi = hi;
@@ -280,7 +286,8 @@ TensorId Builder::tensor(const std::string& name, Access access, DType dtype, st
     for (const Factor& f : dim) {
       if (!f.axis) continue;
       if (contains(seen, f.axis))
-        throw Error(ErrorCode::repeated_axis, where, fmt::format("axis {} appears twice in the dimensions of {}", program_[f.axis].name, name),
+        throw Error(ErrorCode::repeated_axis, where,
+                    fmt::format("axis {} appears twice in the dimensions of {}", program_[f.axis].name, name),
                     "declare a second axis of the same extent");
       seen = set_union(seen, {f.axis});
       program_.axes[f.axis.index].in_dims = true;
@@ -323,14 +330,16 @@ void Builder::default_value(ValueId scalar, ValueId value, const Where& where) {
   parameter.fallback = kept_as(parameter.dtype, value, where);
   if (!parameter.fallback)
     throw Error(ErrorCode::type_mismatch, where,
-                fmt::format("{} is {}, but its default is {}", parameter.name, cosmati::name(parameter.dtype), cosmati::name(program_[value].dtype)),
+                fmt::format("{} is {}, but its default is {}", parameter.name, cosmati::name(parameter.dtype),
+                            cosmati::name(program_[value].dtype)),
                 fmt::format("cast it: {}(...)", cosmati::name(parameter.dtype)));
 }
 
 void Builder::require(ValueId condition, const Where& where) {
   if (!is_bool(program_[condition].dtype))
-    throw Error(ErrorCode::type_mismatch, where, fmt::format("require needs a condition; {} is {}", describe(program_, condition),
-                                                             cosmati::name(program_[condition].dtype)));
+    throw Error(ErrorCode::type_mismatch, where,
+                fmt::format("require needs a condition; {} is {}", describe(program_, condition),
+                            cosmati::name(program_[condition].dtype)));
   if (!facts(condition).pure)
     throw Error(ErrorCode::not_supported, where, fmt::format("{} is not known at launch", describe(program_, condition)),
                 "require speaks of scalars and extents; a contract speaks of elements");
@@ -367,7 +376,8 @@ ValueId Builder::coordinate(AxisId axis, const Where& where) {
 ValueId Builder::extent(AxisId axis, const Where& where) {
   const Axis& a = program_[axis];
   if ((a.lo && !facts(*a.lo).pure) || (a.hi && !facts(*a.hi).pure))
-    throw Error(ErrorCode::not_supported, where, fmt::format("extent({}) is not known at launch: its range depends on instances", a.name),
+    throw Error(ErrorCode::not_supported, where,
+                fmt::format("extent({}) is not known at launch: its range depends on instances", a.name),
                 "use the expressions of its range");
   return intern(Extent{axis}, {DType::i64_, true}, {}, where);
 }

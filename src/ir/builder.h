@@ -27,20 +27,20 @@ class Builder {
   explicit Builder(std::string program_name);
 
   // ---- declarations, before parallel ----
-  AxisId axis(const std::string& name, const Where& where);              // its extent comes from dims or from range()
-  void range(AxisId axis, ValueId lo, ValueId hi, const Where& where);   // `axis n in lo .. hi`; `axis n = e` is 0 .. e
+  AxisId axis(const std::string& name, const Where& where);             // its extent comes from dims or from range()
+  void range(AxisId axis, ValueId lo, ValueId hi, const Where& where);  // `axis n in lo .. hi`; `axis n = e` is 0 .. e
   TensorId tensor(const std::string& name, Access access, DType dtype, std::vector<Dim> dims, const Where& where);
   void contract(TensorId tensor, Contract contract, const Where& where);
   ValueId scalar(const std::string& name, DType dtype, std::optional<ValueId> fallback, const Where& where);
-  void default_value(ValueId scalar, ValueId value, const Where& where);   // what scalar() does with its fallback
+  void default_value(ValueId scalar, ValueId value, const Where& where);  // what scalar() does with its fallback
   void require(ValueId condition, const Where& where);
-  void parallel(const std::vector<AxisId>& axes, const Where& where);    // the region starts
+  void parallel(const std::vector<AxisId>& axes, const Where& where);  // the region starts
 
   // ---- leaves ----
-  ValueId literal(double value);               // weak float
-  ValueId literal(std::int64_t value);         // weak integer
+  ValueId literal(double value);        // weak float
+  ValueId literal(std::int64_t value);  // weak integer
   ValueId literal(bool value);
-  ValueId constant(DType dtype, double value); // typed; also for limits (`lowest`, `highest`)
+  ValueId constant(DType dtype, double value);  // typed; also for limits (`lowest`, `highest`)
   ValueId coordinate(AxisId axis, const Where& where);
   ValueId extent(AxisId axis, const Where& where);
 
@@ -52,13 +52,15 @@ class Builder {
   // Joins types (weak sides adapt) and axes; folds constants.
   ValueId elementwise(ops::Op op, std::vector<ValueId> args, const Where& where);
   ValueId cast(DType to, ValueId value, const Where& where);
-  ValueId bits(DType to, ValueId value, const Where& where);             // f32 <-> u32
+  ValueId bits(DType to, ValueId value, const Where& where);  // f32 <-> u32
   // One value per result of the reducer. `axes` must belong to the arguments or to a range they depend on.
-  std::vector<ValueId> reduce(ReducerId reducer, std::vector<ValueId> args, std::vector<AxisId> axes, ReduceOptions options, const Where& where);
+  std::vector<ValueId> reduce(ReducerId reducer, std::vector<ValueId> args, std::vector<AxisId> axes, ReduceOptions options,
+                              const Where& where);
   // sum(a * b, axes), the same node as reduce(sum, a * b).
   ValueId contract(ValueId a, ValueId b, std::vector<AxisId> axes, ReduceOptions options, const Where& where);
-  ValueId replace(ValueId of, std::vector<std::pair<AxisId, ValueId>> binds, std::optional<ValueId> otherwise, const Where& where);
-  void name(const std::string& name, ValueId value);                     // keeps the user's name for prints, probes and sources
+  ValueId replace(ValueId of, std::vector<std::pair<AxisId, ValueId>> binds, std::optional<ValueId> otherwise,
+                  const Where& where);
+  void name(const std::string& name, ValueId value);  // keeps the user's name for prints, probes and sources
 
   // ---- reducers ----
   // A row of reducers.def for these argument types; nullopt if there is none of that name. Coordinate arguments of `index`
@@ -147,7 +149,8 @@ class Builder {
   std::vector<Index> checked_index(TensorId tensor, std::vector<Index> index, const Where& where);
   ValueId in_bounds(TensorId tensor, const std::vector<Index>& index, const Where& where);
 
-  Lambda lambda(const std::function<std::vector<ValueId>()>& results, std::size_t count, const std::string& what, const Where& where);
+  Lambda lambda(const std::function<std::vector<ValueId>()>& results, std::size_t count, const std::string& what,
+                const Where& where);
   void require_extents(const Where& where) const;
 
   Program program_;

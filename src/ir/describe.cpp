@@ -23,10 +23,11 @@ struct Infix {
   int precedence;
 };
 constexpr Infix infixes[] = {
-    {Op::logical_or, "or", 1}, {Op::logical_and, "and", 2}, {Op::eq, "==", 3},        {Op::ne, "!=", 3},          {Op::lt, "<", 3},
-    {Op::le, "<=", 3},         {Op::gt, ">", 3},            {Op::ge, ">=", 3},        {Op::bit_or, "|", 4},       {Op::bit_xor, "^", 4},
-    {Op::bit_and, "&", 5},     {Op::shift_left, "<<", 6},   {Op::shift_right, ">>", 6}, {Op::add, "+", 7},        {Op::sub, "-", 7},
-    {Op::mul, "*", 8},         {Op::div, "/", 8},           {Op::floordiv, "//", 8},  {Op::mod, "%", 8},
+    {Op::logical_or, "or", 1},  {Op::logical_and, "and", 2}, {Op::eq, "==", 3},     {Op::ne, "!=", 3},
+    {Op::lt, "<", 3},           {Op::le, "<=", 3},           {Op::gt, ">", 3},      {Op::ge, ">=", 3},
+    {Op::bit_or, "|", 4},       {Op::bit_xor, "^", 4},       {Op::bit_and, "&", 5}, {Op::shift_left, "<<", 6},
+    {Op::shift_right, ">>", 6}, {Op::add, "+", 7},           {Op::sub, "-", 7},     {Op::mul, "*", 8},
+    {Op::div, "/", 8},          {Op::floordiv, "//", 8},     {Op::mod, "%", 8},
 };
 
 class Describer {
@@ -156,7 +157,8 @@ std::string describe_dim(const Program& p, const Dim& dim) {
     else if (f.offset == 0)
       out += p[f.axis].name;
     else
-      out += fmt::format("{} {} {}", p[f.axis].name, f.offset < 0 ? '-' : '+', f.offset < 0 ? 0 - static_cast<std::uint64_t>(f.offset) : static_cast<std::uint64_t>(f.offset));
+      out += fmt::format("{} {} {}", p[f.axis].name, f.offset < 0 ? '-' : '+',
+                         f.offset < 0 ? 0 - static_cast<std::uint64_t>(f.offset) : static_cast<std::uint64_t>(f.offset));
   }
   return dim.size() > 1 ? "(" + out + ")" : out;
 }
@@ -188,7 +190,8 @@ std::string describe_entry(const Program& p, ValueId v, AxisId axis) {
     v = *with;
   }
   const int line = p[v].where.line;
-  return fmt::format("{} entered{}: {}", p[axis].name, line > 0 ? fmt::format(" at line {}", line) : "", describe_expression(p, v));
+  return fmt::format("{} entered{}: {}", p[axis].name, line > 0 ? fmt::format(" at line {}", line) : "",
+                     describe_expression(p, v));
 }
 
 std::string describe_reduction(const Program& p, ValueId v, AxisId axis) {
@@ -200,8 +203,7 @@ std::string describe_reduction(const Program& p, ValueId v, AxisId axis) {
     if (!seen.insert(at).second) continue;
     const auto* reduce = std::get_if<Reduce>(&p[at].node);
     if (reduce && contains(reduce->axes, axis)) return describe_expression(p, at);
-    for (ValueId operand : operands(p[at].node))
-      work.push_back(operand);
+    for (ValueId operand : operands(p[at].node)) work.push_back(operand);
   }
   return describe(p, v);
 }

@@ -54,10 +54,11 @@ void Builder::store(TensorId tensor, std::vector<Index> index, ValueId value, co
     const std::string& axis = program_[a].name;
     const bool reduced = contains(stored.done, a) || contains(place.done, a);
     if (reduced && contains(closure(place.axes), a))
-      throw Error(ErrorCode::unfinished_reduction, where,
-                  fmt::format("{} exists only when every instance of {} has finished; it is stored here at {}, which still has {}",
-                              contains(stored.done, a) ? describe_reduction(program_, value, a) : target, axis, target, axis),
-                  fmt::format("leave {} out of the index", axis));
+      throw Error(
+          ErrorCode::unfinished_reduction, where,
+          fmt::format("{} exists only when every instance of {} has finished; it is stored here at {}, which still has {}",
+                      contains(stored.done, a) ? describe_reduction(program_, value, a) : target, axis, target, axis),
+          fmt::format("leave {} out of the index", axis));
     if (!reduced && !contains(place.axes, a))
       throw Error(ErrorCode::store_conflict, where, fmt::format("every instance of {} would store {}", axis, target),
                   fmt::format("sum(..., {}), or index {} with {}", axis, t.name, axis));
@@ -70,30 +71,38 @@ void Builder::store(TensorId tensor, std::vector<Index> index, ValueId value, co
   }
   const auto kept = kept_as(t.dtype, value, where);
   if (!kept) {
-    const std::string from = stored.weak ? (is_float(stored.dtype) ? "a real number" : "an integer") : std::string(cosmati::name(stored.dtype));
+    const std::string from =
+        stored.weak ? (is_float(stored.dtype) ? "a real number" : "an integer") : std::string(cosmati::name(stored.dtype));
     throw Error(ErrorCode::type_mismatch, where,
-                fmt::format("value stored to {} is {}, but {} is {}; this change of kind needs a cast", t.name, from, t.name, cosmati::name(t.dtype)),
+                fmt::format("value stored to {} is {}, but {} is {}; this change of kind needs a cast", t.name, from, t.name,
+                            cosmati::name(t.dtype)),
                 fmt::format("write {}({})", cosmati::name(t.dtype), describe(program_, value)));
   }
-  program_.stores.push_back({tensor, std::move(index), *kept, open_streams_.empty() ? std::nullopt : std::optional(open_streams_.back()), where});
+  program_.stores.push_back(
+      {tensor, std::move(index), *kept, open_streams_.empty() ? std::nullopt : std::optional(open_streams_.back()), where});
 }
 
 std::vector<ValueId> Builder::stream(AxisId axis, bool tile, std::vector<std::string> carry_names, std::vector<ValueId> init,
-                                     const std::function<StreamResult(const std::vector<ValueId>& carried)>& body, const Where& where) {
+                                     const std::function<StreamResult(const std::vector<ValueId>& carried)>& body,
+                                     const Where& where) {
   const std::string axis_name = program_[axis].name;
   const std::size_t n = init.size();
   COSMATI_CHECK(carry_names.size() == n, "{} names for {} carried values", carry_names.size(), n);
-  if (!in_region_) throw Error(ErrorCode::not_supported, where, fmt::format("the stream over {} is outside the region", axis_name));
+  if (!in_region_)
+    throw Error(ErrorCode::not_supported, where, fmt::format("the stream over {} is outside the region", axis_name));
   if (program_[axis].program)
-    throw Error(ErrorCode::not_supported, where, fmt::format("{} is a program axis, whose instances have no order to stream in", axis_name),
+    throw Error(ErrorCode::not_supported, where,
+                fmt::format("{} is a program axis, whose instances have no order to stream in", axis_name),
                 fmt::format("take {} out of parallel", axis_name));
   if (open_stream_over(axis) || program_[axis].piece)
-    throw Error(ErrorCode::not_supported, where, fmt::format("the stream over {} is inside another stream over {}", axis_name, axis_name));
+    throw Error(ErrorCode::not_supported, where,
+                fmt::format("the stream over {} is inside another stream over {}", axis_name, axis_name));
   for (ValueId& v : init) {
     v = local(v, where);
     refuse_args(v, where);
     if (contains(program_[v].axes, axis))
-      throw Error(ErrorCode::extra_axis, where, fmt::format("the initial value {} has the streamed axis {}", describe(program_, v), axis_name),
+      throw Error(ErrorCode::extra_axis, where,
+                  fmt::format("the initial value {} has the streamed axis {}", describe(program_, v), axis_name),
                   fmt::format("reduce over {} or replace it", axis_name));
   }
 
@@ -109,8 +118,10 @@ std::vector<ValueId> Builder::stream(AxisId axis, bool tile, std::vector<std::st
     if (attempt > 0) restore(before);
     const StreamId id{static_cast<std::uint32_t>(program_.streams.size())};
     const AxisId piece = this->axis(axis_name, where);
-    Stream stream{axis, piece, tile, {}, std::nullopt, open_streams_.empty() ? std::nullopt : std::optional(open_streams_.back()), where};
-    for (std::size_t k = 0; k < n; ++k) stream.carries.push_back({carry_names[k], init[k], init[k], init[k], types[k].dtype, axes[k].axes});
+    Stream stream{axis, piece, tile, {}, std::nullopt, open_streams_.empty() ? std::nullopt : std::optional(open_streams_.back()),
+                  where};
+    for (std::size_t k = 0; k < n; ++k)
+      stream.carries.push_back({carry_names[k], init[k], init[k], init[k], types[k].dtype, axes[k].axes});
     program_.streams.push_back(std::move(stream));
     const bool ranged = program_[axis].lo.has_value();
     const ValueId lo = ranged ? *program_[axis].lo : adapt(literal(std::int64_t{0}), {DType::i64_, false}, where);
@@ -135,23 +146,26 @@ std::vector<ValueId> Builder::stream(AxisId axis, bool tile, std::vector<std::st
       }
     }
     if (next.size() != n)
-      throw Error(ErrorCode::type_mismatch, where, fmt::format("the stream over {} carries {} values, and next gives {}", axis_name, n, next.size()));
+      throw Error(ErrorCode::type_mismatch, where,
+                  fmt::format("the stream over {} carries {} values, and next gives {}", axis_name, n, next.size()));
 
     bool stable = true;
     for (std::size_t k = 0; k < n; ++k) {
       const Value& v = program_[next[k]];
       const std::string what = fmt::format("carried {}", carry_names[k]);
       if (tile && contains(v.axes, piece))
-        throw Error(ErrorCode::cut_dependent, where,
-                    fmt::format("{} depends on where the stream over {} is cut: its next still has axis {}", what, axis_name, axis_name),
-                    "reduce over it or index with it", describe_entry(program_, next[k], piece));
+        throw Error(
+            ErrorCode::cut_dependent, where,
+            fmt::format("{} depends on where the stream over {} is cut: its next still has axis {}", what, axis_name, axis_name),
+            "reduce over it or index with it", describe_entry(program_, next[k], piece));
       const Axes seen{set_union(axes[k].axes, set_minus(v.axes, {piece})), set_union(axes[k].done, v.done)};
       Type type = types[k];
       if (!v.weak)
         type = {v.dtype, false};
       else if (type.weak && is_float(v.dtype))
         type.dtype = v.dtype;
-      stable = stable && seen.axes == axes[k].axes && seen.done == axes[k].done && type.dtype == types[k].dtype && type.weak == types[k].weak;
+      stable = stable && seen.axes == axes[k].axes && seen.done == axes[k].done && type.dtype == types[k].dtype &&
+               type.weak == types[k].weak;
       axes[k] = seen;
       types[k] = type;
     }
@@ -169,8 +183,8 @@ std::vector<ValueId> Builder::stream(AxisId axis, bool tile, std::vector<std::st
       if (!start || !step) {
         const Value& v = program_[start ? next[k] : init[k]];
         throw Error(ErrorCode::type_mismatch, where,
-                    fmt::format("carried {} is {}, but {} is {}", carry_names[k], cosmati::name(types[k].dtype), start ? "its next" : "its initial value",
-                                v.weak ? "a real number" : cosmati::name(v.dtype)),
+                    fmt::format("carried {} is {}, but {} is {}", carry_names[k], cosmati::name(types[k].dtype),
+                                start ? "its next" : "its initial value", v.weak ? "a real number" : cosmati::name(v.dtype)),
                     fmt::format("cast it to {}", cosmati::name(types[k].dtype)));
       }
       Carry& carry = program_.streams[id.index].carries[k];
@@ -193,8 +207,8 @@ std::vector<ValueId> Builder::stream(AxisId axis, bool tile, std::vector<std::st
     for (std::uint32_t k = 0; k < n; ++k) results.push_back(intern(Part{id, k}, types[k], axes[k], where));
     return results;
   }
-  throw Error(ErrorCode::type_mismatch, where, fmt::format("the types of what the stream over {} carries never settle", axis_name),
-              "cast the next values");
+  throw Error(ErrorCode::type_mismatch, where,
+              fmt::format("the types of what the stream over {} carries never settle", axis_name), "cast the next values");
 }
 
 // Every axis gets its extent from a dimension, from division by known factors of one, or from a range over known extents.
@@ -229,7 +243,9 @@ void Builder::require_extents(const Where& where) const {
       changed = true;
     };
     for (std::size_t a = 0; a < count; ++a)
-      if (!known[a] && program_.axes[a].lo && std::all_of(needs[a].begin(), needs[a].end(), [&](AxisId b) { return known[b.index]; })) learn(a);
+      if (!known[a] && program_.axes[a].lo &&
+          std::all_of(needs[a].begin(), needs[a].end(), [&](AxisId b) { return known[b.index]; }))
+        learn(a);
     for (const Tensor& t : program_.tensors)
       for (const Dim& dim : t.dims) {
         std::vector<AxisId> unknown;
@@ -257,11 +273,13 @@ void Builder::require_extents(const Where& where) const {
 }
 
 Program Builder::finish(const Where& where) {
-  if (!in_region_) throw Error(ErrorCode::syntax, where, fmt::format("program {} has no region", program_.name), "write parallel axes { ... }");
+  if (!in_region_)
+    throw Error(ErrorCode::syntax, where, fmt::format("program {} has no region", program_.name), "write parallel axes { ... }");
   require_extents(where);
   for (std::size_t k = 0; k < program_.tensors.size(); ++k) {
     const Tensor& t = program_.tensors[k];
-    const bool stored = std::any_of(program_.stores.begin(), program_.stores.end(), [&](const Store& s) { return s.tensor.index == k; });
+    const bool stored =
+        std::any_of(program_.stores.begin(), program_.stores.end(), [&](const Store& s) { return s.tensor.index == k; });
     if (t.access == Access::out && !stored)
       throw Error(ErrorCode::partial_out, t.where.line > 0 ? t.where : where, fmt::format("out {} is never stored", t.name),
                   fmt::format("store it, or declare {} inout to keep what is there", t.name));

@@ -20,17 +20,18 @@ ValueId Builder::elementwise(Op op, std::vector<ValueId> args, const Where& wher
   COSMATI_CHECK(op != Op::cast && op != Op::bits, "casts have their own members");
   const ops::OpInfo& row = ops::info(op);
   if (static_cast<int>(args.size()) != row.arity)
-    throw Error(ErrorCode::type_mismatch, where,
-                fmt::format("{} takes {} argument{}, and {} are given", row.name, row.arity, row.arity == 1 ? "" : "s", args.size()));
+    throw Error(
+        ErrorCode::type_mismatch, where,
+        fmt::format("{} takes {} argument{}, and {} are given", row.name, row.arity, row.arity == 1 ? "" : "s", args.size()));
   for (ValueId& v : args) v = local(v, where);
   Axes axes = join_axes(args, where);
-  const std::string text = describe(program_, op, args);
+  const Text text = [&] { return describe(program_, op, args); };
 
   auto refuse = [&](const char* needs, bool (*wrong)(DType), const char* hint) {
     for (ValueId v : args)
       if (wrong(program_[v].dtype))
         throw Error(ErrorCode::type_mismatch, where,
-                    fmt::format("{} needs {}; {} is {}", text, needs, describe(program_, v), type_of(program_[v])),
+                    fmt::format("{} needs {}; {} is {}", text(), needs, describe(program_, v), type_of(program_[v])),
                     fmt::format(fmt::runtime(hint), describe(program_, v)));
   };
   auto not_bool = [](DType t) { return !is_bool(t); };
@@ -84,13 +85,15 @@ ValueId Builder::bits(DType to, ValueId v, const Where& where) {
   v = local(v, where);
   const DType from = to == DType::f32_ ? DType::u32_ : DType::f32_;
   if (to != DType::f32_ && to != DType::u32_)
-    throw Error(ErrorCode::type_mismatch, where, fmt::format("there is no bits_{}", cosmati::name(to)), "bits_f32 and bits_u32 exist");
+    throw Error(ErrorCode::type_mismatch, where, fmt::format("there is no bits_{}", cosmati::name(to)),
+                "bits_f32 and bits_u32 exist");
   if (program_[v].weak) v = adapt(v, {from, false}, where);
   const Value value = program_[v];
   if (value.dtype != from)
-    throw Error(ErrorCode::type_mismatch, where,
-                fmt::format("bits_{} needs {}; {} is {}", cosmati::name(to), cosmati::name(from), describe(program_, v), type_of(value)),
-                fmt::format("write {}({})", cosmati::name(from), describe(program_, v)));
+    throw Error(
+        ErrorCode::type_mismatch, where,
+        fmt::format("bits_{} needs {}; {} is {}", cosmati::name(to), cosmati::name(from), describe(program_, v), type_of(value)),
+        fmt::format("write {}({})", cosmati::name(from), describe(program_, v)));
   if (const auto* c = std::get_if<Const>(&value.node)) {
     const ops::Scalar k = ops::reinterpret(from, to, {c->f, c->i});
     return intern(Const{k.f, k.i}, {to, false}, {}, where);
@@ -162,7 +165,8 @@ ValueId Builder::load(TensorId tensor, std::vector<Index> index, std::optional<V
     const auto kept = kept_as(dtype, *otherwise, where);
     if (!kept)
       throw Error(ErrorCode::type_mismatch, where,
-                  fmt::format("{} is {}, and {} after else does not join it", tensor_name, cosmati::name(dtype), describe(program_, *otherwise)),
+                  fmt::format("{} is {}, and {} after else does not join it", tensor_name, cosmati::name(dtype),
+                              describe(program_, *otherwise)),
                   fmt::format("write a value of {}", cosmati::name(dtype)));
     otherwise = kept;
     reads.back() = *otherwise;
@@ -177,10 +181,11 @@ ValueId Builder::bare(TensorId tensor, const Where& where) {
     Index one;
     for (const Factor& f : dims[d]) {
       if (!f.axis || f.offset != 0)
-        throw Error(ErrorCode::not_supported, where,
-                    fmt::format("dimension {} of {} is {}, which is not an axis, so {} alone does not say which elements are meant", d,
-                                describe_shape(program_, tensor), describe_dim(program_, dims[d]), program_[tensor].name),
-                    fmt::format("index it: {}[...]", program_[tensor].name));
+        throw Error(
+            ErrorCode::not_supported, where,
+            fmt::format("dimension {} of {} is {}, which is not an axis, so {} alone does not say which elements are meant", d,
+                        describe_shape(program_, tensor), describe_dim(program_, dims[d]), program_[tensor].name),
+            fmt::format("index it: {}[...]", program_[tensor].name));
       one.push_back(coordinate(f.axis, where));
     }
     index.push_back(std::move(one));
@@ -189,8 +194,8 @@ ValueId Builder::bare(TensorId tensor, const Where& where) {
 }
 
 // ---- reductions ----
-std::vector<ValueId> Builder::reduce(ReducerId reducer, std::vector<ValueId> args, std::vector<AxisId> axes, ReduceOptions options,
-                                     const Where& where) {
+std::vector<ValueId> Builder::reduce(ReducerId reducer, std::vector<ValueId> args, std::vector<AxisId> axes,
+                                     ReduceOptions options, const Where& where) {
   const std::string reducer_name = program_[reducer].name;
   const std::vector<DType> arg_types = program_[reducer].arg_types, result_types = program_[reducer].result_types;
   const bool index = program_[reducer].index;
@@ -202,7 +207,8 @@ std::vector<ValueId> Builder::reduce(ReducerId reducer, std::vector<ValueId> arg
     throw Error(ErrorCode::no_such_axis, where, fmt::format("{} names no axis to reduce over", reducer_name),
                 fmt::format("name it: {}({}, axis)", reducer_name, args.empty() ? "x" : describe(program_, args[0])));
   if (index && axes.size() > 1)
-    throw Error(ErrorCode::not_supported, where, fmt::format("{} reduces over one axis, and {} are given", reducer_name, axes.size()),
+    throw Error(ErrorCode::not_supported, where,
+                fmt::format("{} reduces over one axis, and {} are given", reducer_name, axes.size()),
                 "write a reducer that takes the coordinates as values");
 
   AxisSet removed;
@@ -230,8 +236,8 @@ std::vector<ValueId> Builder::reduce(ReducerId reducer, std::vector<ValueId> arg
   for (AxisId a : axes)
     if (!contains(reachable, a))
       throw Error(ErrorCode::no_such_axis, where,
-                  fmt::format("{} over {}, but the value has no axis {} (it has {})", reducer_name, program_[a].name, program_[a].name,
-                              describe_axes(program_, result.axes)));
+                  fmt::format("{} over {}, but the value has no axis {} (it has {})", reducer_name, program_[a].name,
+                              program_[a].name, describe_axes(program_, result.axes)));
   result.axes = set_minus(result.axes, removed);
   refuse_range_of_rest(result.axes, removed, reducer_name, where);
   for (AxisId a : removed) {
@@ -248,7 +254,8 @@ std::vector<ValueId> Builder::reduce(ReducerId reducer, std::vector<ValueId> arg
   if (index) args.push_back(intern(Coord{axes[0]}, {DType::i64_, false}, {{axes[0]}, {}}, where));
   refuse_unfinished(result, args, where);
 
-  const ValueId all = intern(Reduce{reducer, std::move(args), removed, options.order, options.relax}, {result_types[0], false}, result, where);
+  const ValueId all =
+      intern(Reduce{reducer, std::move(args), removed, options.order, options.relax}, {result_types[0], false}, result, where);
   if (result_types.size() == 1) return {all};
   std::vector<ValueId> parts;
   for (std::uint32_t k = 0; k < result_types.size(); ++k)
@@ -264,7 +271,8 @@ ValueId Builder::contract(ValueId a, ValueId b, std::vector<AxisId> axes, Reduce
 // ---- replacement ----
 // Inside the body of an index stream a value made outside keeps its streamed axis here, so that v[t := t - 1] reads any point;
 // in a tile stream the replaced axis is the piece, and outside the piece the `else` value holds.
-ValueId Builder::replace(ValueId of, std::vector<std::pair<AxisId, ValueId>> binds, std::optional<ValueId> otherwise, const Where& where) {
+ValueId Builder::replace(ValueId of, std::vector<std::pair<AxisId, ValueId>> binds, std::optional<ValueId> otherwise,
+                         const Where& where) {
   AxisSet replaced, kept;
   for (auto& [axis, to] : binds) {
     to = integer_index(to, "the place of " + program_[axis].name, where);
@@ -276,8 +284,8 @@ ValueId Builder::replace(ValueId of, std::vector<std::pair<AxisId, ValueId>> bin
       axis = program_[*s].piece;
     if (s && !program_[*s].tile && !contains(kept, axis) && facts(of).carried && facts(of).carried >= *s)
       throw Error(ErrorCode::not_supported, where,
-                  fmt::format("{} depends on what the stream over {} carries, so it has no value at another {}", describe(program_, of),
-                              program_[named].name, program_[named].name),
+                  fmt::format("{} depends on what the stream over {} carries, so it has no value at another {}",
+                              describe(program_, of), program_[named].name, program_[named].name),
                   "carry what the next step needs");
     if (contains(replaced, axis))
       throw Error(ErrorCode::repeated_axis, where, fmt::format("axis {} is replaced twice", program_[named].name));
@@ -293,7 +301,7 @@ ValueId Builder::replace(ValueId of, std::vector<std::pair<AxisId, ValueId>> bin
   if (otherwise) {
     otherwise = local(*otherwise, where);
     refuse_args(*otherwise, where);
-    const Type joined = join_types({of, *otherwise}, describe(program_, of) + "[...] else", where);
+    const Type joined = join_types({of, *otherwise}, [&] { return describe(program_, of) + "[...] else"; }, where);
     const bool narrow = !program_[of].weak && (program_[*otherwise].weak || program_[*otherwise].dtype == program_[of].dtype);
     const Type type = narrow ? Type{program_[of].dtype, false} : joined;
     of = adapt(of, type, where);
@@ -309,7 +317,8 @@ ValueId Builder::replace(ValueId of, std::vector<std::pair<AxisId, ValueId>> bin
     axes.axes = set_union(axes.axes, program_[reads[k]].axes);
     axes.done = set_union(axes.done, program_[reads[k]].done);
   }
-  for (AxisId a : replaced) axes.axes = set_union(axes.axes, range_axes(program_, a));  // whether the place exists depends on them
+  for (AxisId a : replaced)
+    axes.axes = set_union(axes.axes, range_axes(program_, a));  // whether the place exists depends on them
   refuse_unfinished(axes, reads, where);
   std::sort(binds.begin(), binds.end());
   const Type type{program_[of].dtype, program_[of].weak};

@@ -53,8 +53,8 @@ struct Expr {
   DType stored = DType::f32_;
 
   Expr() = default;
-  Expr(int n) : whole(n) {}                     // NOLINT: rows write plain numbers
-  Expr(bool b) : truth(b) {}                    // NOLINT
+  Expr(int n) : whole(n) {}   // NOLINT: rows write plain numbers
+  Expr(bool b) : truth(b) {}  // NOLINT
   Expr(Builder& b, ValueId v, DType t) : builder(&b), value(v), stored(t) {}
   ValueId in(Builder& b) const { return whole ? b.literal(*whole) : truth ? b.literal(*truth) : value; }
 };
@@ -95,11 +95,13 @@ Expr constant_like(Expr x, double of_float, double of_int) {
   return {*x.builder, x.builder->constant(t, is_float(t) ? of_float : of_int), x.stored};
 }
 Expr lowest(Expr x) {
-  return constant_like(x, -std::numeric_limits<double>::infinity(), is_signed(x.stored) ? -std::ldexp(1.0, 8 * byte_size(x.stored) - 1) : 0);
+  return constant_like(x, -std::numeric_limits<double>::infinity(),
+                       is_signed(x.stored) ? -std::ldexp(1.0, 8 * byte_size(x.stored) - 1) : 0);
 }
 Expr highest(Expr x) {
-  return constant_like(x, std::numeric_limits<double>::infinity(), std::ldexp(1.0, 8 * byte_size(x.stored) - (is_signed(x.stored) ? 1 : 0)) -
-                                                                       (byte_size(x.stored) < 8 ? 1 : 0));
+  return constant_like(
+      x, std::numeric_limits<double>::infinity(),
+      std::ldexp(1.0, 8 * byte_size(x.stored) - (is_signed(x.stored) ? 1 : 0)) - (byte_size(x.stored) < 8 ? 1 : 0));
 }
 Expr nan_of(Expr x) { return constant_like(x, std::nan(""), 0); }
 
@@ -140,7 +142,8 @@ struct Env {
 };
 std::vector<Expr> identity_of(RowId row, const Env& env) {
 #define REDUCER(name, arguments, states, identity, lift, merge, finish, typing, fold, flags, documentation) \
-  case RowId::name: return list identity;
+  case RowId::name:                                                                                         \
+    return list identity;
   [[maybe_unused]] const auto& [x0, x1, a0, a1, a2, b0, b1, b2, s0, s1, s2, count] = env;
   switch (row) {
 #include <cosmati/reducers.def>
@@ -150,7 +153,8 @@ std::vector<Expr> identity_of(RowId row, const Env& env) {
 }
 std::vector<Expr> lift_of(RowId row, const Env& env) {
 #define REDUCER(name, arguments, states, identity, lift, merge, finish, typing, fold, flags, documentation) \
-  case RowId::name: return list lift;
+  case RowId::name:                                                                                         \
+    return list lift;
   [[maybe_unused]] const auto& [x0, x1, a0, a1, a2, b0, b1, b2, s0, s1, s2, count] = env;
   switch (row) {
 #include <cosmati/reducers.def>
@@ -160,7 +164,8 @@ std::vector<Expr> lift_of(RowId row, const Env& env) {
 }
 std::vector<Expr> merge_of(RowId row, const Env& env) {
 #define REDUCER(name, arguments, states, identity, lift, merge, finish, typing, fold, flags, documentation) \
-  case RowId::name: return list merge;
+  case RowId::name:                                                                                         \
+    return list merge;
   [[maybe_unused]] const auto& [x0, x1, a0, a1, a2, b0, b1, b2, s0, s1, s2, count] = env;
   switch (row) {
 #include <cosmati/reducers.def>
@@ -170,7 +175,8 @@ std::vector<Expr> merge_of(RowId row, const Env& env) {
 }
 std::vector<Expr> finish_of(RowId row, const Env& env) {
 #define REDUCER(name, arguments, states, identity, lift, merge, finish, typing, fold, flags, documentation) \
-  case RowId::name: return list finish;
+  case RowId::name:                                                                                         \
+    return list finish;
   [[maybe_unused]] const auto& [x0, x1, a0, a1, a2, b0, b1, b2, s0, s1, s2, count] = env;
   switch (row) {
 #include <cosmati/reducers.def>
@@ -194,8 +200,9 @@ std::optional<Op> fold_of(const Program& p, const Lambda& merge, std::size_t sta
 }
 
 bool same(const Reducer& a, const Reducer& b) {
-  return a.name == b.name && a.arg_types == b.arg_types && a.state_types == b.state_types && a.identity.results == b.identity.results &&
-         a.lift.results == b.lift.results && a.merge.results == b.merge.results && a.finish.results == b.finish.results;
+  return a.name == b.name && a.arg_types == b.arg_types && a.state_types == b.state_types &&
+         a.identity.results == b.identity.results && a.lift.results == b.lift.results && a.merge.results == b.merge.results &&
+         a.finish.results == b.finish.results;
 }
 
 }  // namespace
@@ -218,13 +225,19 @@ std::optional<ReducerId> Builder::builtin(const std::string& name, const std::ve
   r.name = name;
   for (ValueId v : args) {
     const DType t = concrete_type(v).dtype;
-    const bool fits = row.typing == ops::Typing::logical ? is_bool(t) : row.typing == ops::Typing::floating ? is_float(t) : !is_bool(t);
+    const bool fits = row.typing == ops::Typing::logical    ? is_bool(t)
+                      : row.typing == ops::Typing::floating ? is_float(t)
+                                                            : !is_bool(t);
     if (!fits) {
       const std::string text = describe(program_, v);
-      const char* needs = row.typing == ops::Typing::logical ? "conditions" : row.typing == ops::Typing::floating ? "floats" : "numbers";
-      const std::string hint = row.typing == ops::Typing::logical ? text + " != 0"
-                               : row.typing == ops::Typing::floating ? "f32(" + text + ")" : "i32(" + text + ")";
-      throw Error(ErrorCode::type_mismatch, where, fmt::format("{} needs {}; {} is {}", name, needs, text, cosmati::name(t)), "write " + hint);
+      const char* needs = row.typing == ops::Typing::logical    ? "conditions"
+                          : row.typing == ops::Typing::floating ? "floats"
+                                                                : "numbers";
+      const std::string hint = row.typing == ops::Typing::logical    ? text + " != 0"
+                               : row.typing == ops::Typing::floating ? "f32(" + text + ")"
+                                                                     : "i32(" + text + ")";
+      throw Error(ErrorCode::type_mismatch, where, fmt::format("{} needs {}; {} is {}", name, needs, text, cosmati::name(t)),
+                  "write " + hint);
     }
     r.arg_types.push_back(t);
   }
@@ -277,14 +290,16 @@ std::optional<ReducerId> Builder::builtin(const std::string& name, const std::ve
 }
 
 // The results of a callback; the names it bound become the lambda's own.
-Lambda Builder::lambda(const std::function<std::vector<ValueId>()>& results, std::size_t count, const std::string& what, const Where& where) {
+Lambda Builder::lambda(const std::function<std::vector<ValueId>()>& results, std::size_t count, const std::string& what,
+                       const Where& where) {
   const std::size_t names = program_.names.size();
   Lambda out;
   out.results = results();
   for (std::size_t k = names; k < program_.names.size(); ++k) out.lets.push_back(program_.names[k]);
   program_.names.resize(names);
   if (count != 0 && out.results.size() != count)
-    throw Error(ErrorCode::type_mismatch, where, fmt::format("{} gives {} values for {} states", what, out.results.size(), count));
+    throw Error(ErrorCode::type_mismatch, where,
+                fmt::format("{} gives {} values for {} states", what, out.results.size(), count));
   for (ValueId v : out.results)
     if (!facts(v).pure)
       throw Error(ErrorCode::not_supported, where,
@@ -294,11 +309,13 @@ Lambda Builder::lambda(const std::function<std::vector<ValueId>()>& results, std
   return out;
 }
 
-ReducerId Builder::reducer(const std::string& name, const ReducerBody& body, const std::vector<ValueId>& args, const Where& where) {
+ReducerId Builder::reducer(const std::string& name, const ReducerBody& body, const std::vector<ValueId>& args,
+                           const Where& where) {
   const std::size_t n = body.state_names.size();
   if (args.size() != body.arg_names.size())
     throw Error(ErrorCode::type_mismatch, where,
-                fmt::format("{} takes {} value{}, and {} are given", name, body.arg_names.size(), body.arg_names.size() == 1 ? "" : "s", args.size()));
+                fmt::format("{} takes {} value{}, and {} are given", name, body.arg_names.size(),
+                            body.arg_names.size() == 1 ? "" : "s", args.size()));
   Reducer r;
   r.name = name;
   r.builtin = false;
@@ -311,13 +328,15 @@ ReducerId Builder::reducer(const std::string& name, const ReducerBody& body, con
   std::vector<Type> states;
   auto params = [&](std::size_t first, const std::vector<Type>& types) {
     std::vector<ValueId> out;
-    for (std::size_t k = 0; k < types.size(); ++k) out.push_back(intern(Arg{static_cast<std::uint32_t>(first + k)}, types[k], {}, where));
+    for (std::size_t k = 0; k < types.size(); ++k)
+      out.push_back(intern(Arg{static_cast<std::uint32_t>(first + k)}, types[k], {}, where));
     return out;
   };
   std::vector<Type> inputs;
   for (DType t : r.arg_types) inputs.push_back({t, false});
   for (int attempt = 0;; ++attempt) {
-    if (attempt > 8) throw Error(ErrorCode::type_mismatch, where, fmt::format("the state of reducer {} never settles on a type", name));
+    if (attempt > 8)
+      throw Error(ErrorCode::type_mismatch, where, fmt::format("the state of reducer {} never settles on a type", name));
     if (attempt > 0) restore(before);
     r.lift = lambda([&] { return body.lift(params(0, inputs)); }, n, "lift of " + name, where);
     std::vector<Type> next;
@@ -325,11 +344,13 @@ ReducerId Builder::reducer(const std::string& name, const ReducerBody& body, con
       const Value& v = program_[r.lift.results[k]];
       next.push_back(attempt == 0 ? Type{v.weak ? v.dtype : compute_type(v.dtype), v.weak} : states[k]);
     }
-    r.merge = lambda([&] { return body.merge(params(0, next), params(static_cast<std::uint32_t>(n), next)); }, n, "merge of " + name, where);
+    r.merge = lambda([&] { return body.merge(params(0, next), params(static_cast<std::uint32_t>(n), next)); }, n,
+                     "merge of " + name, where);
     bool stable = attempt > 0, weak = false;
     for (std::size_t k = 0; k < n; ++k) {
       const ValueId assumed = intern(Arg{static_cast<std::uint32_t>(k)}, next[k], {}, where);
-      const Type met = join_types({assumed, r.merge.results[k]}, fmt::format("state {} of reducer {}", body.state_names[k], name), where);
+      const Type met = join_types(
+          {assumed, r.merge.results[k]}, [&] { return fmt::format("state {} of reducer {}", body.state_names[k], name); }, where);
       stable = stable && met.dtype == next[k].dtype && met.weak == next[k].weak;
       next[k] = met;
       weak = weak || met.weak;
@@ -344,8 +365,9 @@ ReducerId Builder::reducer(const std::string& name, const ReducerBody& body, con
   r.identity = lambda(body.identity, n, "identity of " + name, where);
   for (Lambda* part : {&r.identity, &r.lift, &r.merge})
     for (std::size_t k = 0; k < n; ++k) {
-      join_types({intern(Arg{static_cast<std::uint32_t>(k)}, states[k], {}, where), part->results[k]},
-                 fmt::format("state {} of reducer {}", body.state_names[k], name), where);
+      join_types(
+          {intern(Arg{static_cast<std::uint32_t>(k)}, states[k], {}, where), part->results[k]},
+          [&] { return fmt::format("state {} of reducer {}", body.state_names[k], name); }, where);
       part->results[k] = adapt(part->results[k], states[k], where);
     }
   r.finish = lambda([&] { return body.finish(params(0, states)); }, 0, "finish of " + name, where);

@@ -67,14 +67,16 @@ void Builder::refuse_unfinished(const Axes& axes, const std::vector<ValueId>& ar
       if (contains(closure(program_[v].axes), a)) other = describe(program_, v);
     }
     const std::string& axis = program_[a].name;
-    throw Error(ErrorCode::unfinished_reduction, where,
-                fmt::format("{} exists only when every instance of {} has finished; it is joined here with {}, which still has {}", reduced,
-                            axis, other, axis),
-                fmt::format("store it, or combine it with values that are reduced over {} too", axis));
+    throw Error(
+        ErrorCode::unfinished_reduction, where,
+        fmt::format("{} exists only when every instance of {} has finished; it is joined here with {}, which still has {}",
+                    reduced, axis, other, axis),
+        fmt::format("store it, or combine it with values that are reduced over {} too", axis));
   }
 }
 
-void Builder::refuse_range_of_rest(const AxisSet& rest, const AxisSet& removed, const std::string& what, const Where& where) const {
+void Builder::refuse_range_of_rest(const AxisSet& rest, const AxisSet& removed, const std::string& what,
+                                   const Where& where) const {
   for (AxisId a : rest)
     for (AxisId b : range_axes(program_, a))
       if (contains(removed, b))
@@ -84,13 +86,13 @@ void Builder::refuse_range_of_rest(const AxisSet& rest, const AxisSet& removed, 
                     fmt::format("reduce over {} too", program_[a].name));
 }
 
-Builder::Type Builder::join_types(const std::vector<ValueId>& args, const std::string& text, const Where& where) const {
+Builder::Type Builder::join_types(const std::vector<ValueId>& args, const Text& text, const Where& where) const {
   std::optional<DType> typed;
   ValueId first, weakest;
   bool weak_float = false, weak_int = false;
   auto refuse = [&](ValueId a, ValueId b) {
     throw Error(ErrorCode::type_mismatch, where,
-                fmt::format("{}: {} is {} and {} is {}, which do not join", text, describe(program_, a), kind_of(program_[a]),
+                fmt::format("{}: {} is {} and {} is {}, which do not join", text(), describe(program_, a), kind_of(program_[a]),
                             describe(program_, b), kind_of(program_[b])),
                 fmt::format("name the cast, as in {}({})", type_name(cast_target(program_[a].dtype, program_[b].dtype)),
                             describe(program_, is_float(program_[a].dtype) ? b : a)));
@@ -117,7 +119,7 @@ Builder::Type Builder::join_types(const std::vector<ValueId>& args, const std::s
     const std::string hint = is_bool(t.dtype) ? fmt::format("write true or false, or i32({})", describe(program_, first))
                                               : fmt::format("name the cast, as in f32({})", describe(program_, first));
     throw Error(ErrorCode::type_mismatch, where,
-                fmt::format("{}: {} is {} and {} is {}, which do not join", text, describe(program_, first), kind_of(t),
+                fmt::format("{}: {} is {} and {} is {}, which do not join", text(), describe(program_, first), kind_of(t),
                             describe(program_, weakest), kind_of(program_[weakest])),
                 hint);
   }
@@ -130,12 +132,15 @@ ValueId Builder::adapt(ValueId v, Type to, const Where& where) {
   Axes axes{value.axes, value.done};
   if (const auto* c = std::get_if<Const>(&value.node)) {
     if (value.weak && is_float(value.dtype) && !is_float(to.dtype))
-      throw Error(ErrorCode::type_mismatch, where, fmt::format("{} is a real number, where {} is needed", describe(program_, v), type_name(to.dtype)),
+      throw Error(ErrorCode::type_mismatch, where,
+                  fmt::format("{} is a real number, where {} is needed", describe(program_, v), type_name(to.dtype)),
                   fmt::format("write {}({})", type_name(to.dtype), describe(program_, v)));
     if (value.weak && is_int(to.dtype) && ops::wrap_to(to.dtype, c->i) != c->i)
       throw Error(ErrorCode::type_mismatch, where, fmt::format("{} does not fit {}", c->i, type_name(to.dtype)),
                   fmt::format("cast the other side to a wider type, or write {}({})", type_name(to.dtype), c->i));
-    const ops::Scalar k = ops::cast(value.dtype, to.dtype, {c->f, c->i});
+    // A real literal keeps its digits: the wide oracle computes with them, everything else rounds it to the type.
+    const bool digits = value.weak && is_float(value.dtype) && is_float(to.dtype);
+    const ops::Scalar k = digits ? ops::Scalar{c->f, c->i} : ops::cast(value.dtype, to.dtype, {c->f, c->i});
     return intern(Const{k.f, k.i}, to, {}, value.where);
   }
   if (value.dtype == to.dtype) return intern(value.node, to, std::move(axes), value.where);  // weakness is only a rule of typing

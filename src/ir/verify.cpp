@@ -124,7 +124,8 @@ class Verifier {
     need(type == compute_type(type), "V4", at(v));
     for (std::size_t k = first; k < n.args.size(); ++k) need(p_[n.args[k]].dtype == type, "V4", at(v));
     need(is_float(type) ? row.on_floats : row.on_integers, "V4", at(v));
-    const bool test = row.typing == ops::Typing::comparison || row.typing == ops::Typing::test || row.typing == ops::Typing::logical;
+    const bool test =
+        row.typing == ops::Typing::comparison || row.typing == ops::Typing::test || row.typing == ops::Typing::logical;
     need(p_[v].dtype == (test ? DType::bool_ : type), "V4", at(v));
   }
 
@@ -180,7 +181,8 @@ class Verifier {
     auto part = [&](const Lambda& f, const std::vector<DType>& types, const char* which) {
       const std::string what = fmt::format("{} of reducer {}", which, r.name);
       need(f.results.size() == types.size(), "V6", what);
-      for (std::size_t k = 0; k < types.size(); ++k) need(known(f.results[k]).dtype == types[k] && !p_[f.results[k]].weak, "V6", what);
+      for (std::size_t k = 0; k < types.size(); ++k)
+        need(known(f.results[k]).dtype == types[k] && !p_[f.results[k]].weak, "V6", what);
       lambda(f, what);
     };
     need(n > 0 && !r.result_types.empty(), "V6", r.name);
@@ -221,7 +223,8 @@ class Verifier {
     walk(std::move(from), [&](ValueId v) {
       const Node& n = p_[v].node;
       if (const auto* c = std::get_if<Carried>(&n)) need(is_open(c->stream), "V11", what + ": " + at(v));
-      if (const auto* c = std::get_if<Coord>(&n)) need(!p_[c->axis].piece || is_open(*p_[c->axis].piece), "V11", what + ": " + at(v));
+      if (const auto* c = std::get_if<Coord>(&n))
+        need(!p_[c->axis].piece || is_open(*p_[c->axis].piece), "V11", what + ": " + at(v));
       need(!std::holds_alternative<Arg>(n), "V11", what + ": " + at(v));
     });
   }
@@ -246,10 +249,12 @@ class Verifier {
     for (std::uint32_t k = 0; k < s.carries.size(); ++k) {
       const Carry& c = s.carries[k];
       const auto* node = std::get_if<Carried>(&known(c.in_body).node);
-      need(node && node->stream == id && node->slot == k && p_[c.in_body].axes == c.axes && p_[c.in_body].dtype == c.dtype, "V10", what);
+      need(node && node->stream == id && node->slot == k && p_[c.in_body].axes == c.axes && p_[c.in_body].dtype == c.dtype, "V10",
+           what);
       need(known(c.init).dtype == c.dtype && known(c.next).dtype == c.dtype, "V10", what);
       need(!p_[c.init].weak && !p_[c.next].weak && !p_[c.in_body].weak, "V12", what);
-      need(set_minus(p_[c.init].axes, c.axes).empty() && set_minus(p_[c.next].axes, set_union(c.axes, {s.piece})).empty(), "V10", what);
+      need(set_minus(p_[c.init].axes, c.axes).empty() && set_minus(p_[c.next].axes, set_union(c.axes, {s.piece})).empty(), "V10",
+           what);
       need(!contains(c.axes, s.piece) && !contains(c.axes, s.axis), "V10", what);
       if (s.tile) need(!contains(p_[c.next].axes, s.piece), "V10", what);
       contained({c.init}, s.parent, what);

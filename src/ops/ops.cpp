@@ -15,9 +15,16 @@ namespace cosmati::ops {
 namespace {
 
 constexpr OpInfo op_rows[] = {
-#define OP(name, arity, typing, kind, ulp, error, floating, integer, documentation)                                  \
-  {#name, arity, Typing::typing, Kind::kind, ulp, ErrorRule::error, std::string_view(#floating) != "none",           \
-   std::string_view(#integer) != "none", documentation},
+#define OP(name, arity, typing, kind, ulp, error, floating, integer, documentation) \
+  {#name,                                                                           \
+   arity,                                                                           \
+   Typing::typing,                                                                  \
+   Kind::kind,                                                                      \
+   ulp,                                                                             \
+   ErrorRule::error,                                                                \
+   std::string_view(#floating) != "none",                                           \
+   std::string_view(#integer) != "none",                                            \
+   documentation},
 #include <cosmati/ops.def>
 #undef OP
     {"cast", 1, Typing::numeric, Kind::primitive, 0.5, ErrorRule::corners, true, true, "dtype(x): a conversion"},
@@ -95,7 +102,8 @@ double on_floats(Op op, F a, F b, F c) {
 #include <cosmati/ops.def>
 #undef OP
     case Op::cast:
-    case Op::bits: break;
+    case Op::bits:
+      break;
   }
   throw InternalError("cast and bits have their own functions");
 }
@@ -108,7 +116,8 @@ std::int64_t on_integers(Op op, std::int64_t a, std::int64_t b, std::int64_t c, 
 #include <cosmati/ops.def>
 #undef OP
     case Op::cast:
-    case Op::bits: break;
+    case Op::bits:
+      break;
   }
   throw InternalError("cast and bits have their own functions");
 }
@@ -230,9 +239,9 @@ Scalar reference(Op op, DType argument, DType result, const Scalar* args) {
   double v[3] = {};
   for (int k = 0; k < arity; ++k) v[k] = args[k].f;
   if (op == Op::where) v[0] = args[0].i != 0 ? 1 : 0;
-  const double value = argument == DType::f64_
-                           ? on_floats<double, long double>(op, v[0], v[1], v[2])
-                           : on_floats<float, double>(op, static_cast<float>(v[0]), static_cast<float>(v[1]), static_cast<float>(v[2]));
+  const double value = argument == DType::f64_ ? on_floats<double, long double>(op, v[0], v[1], v[2])
+                                               : on_floats<float, double>(op, static_cast<float>(v[0]), static_cast<float>(v[1]),
+                                                                          static_cast<float>(v[2]));
   if (is_float(result))
     out.f = round_to(result, value);
   else
@@ -258,22 +267,31 @@ double round_to(DType t, double value) {
 
 std::int64_t wrap_to(DType t, std::int64_t value) {
   switch (t) {
-    case DType::bool_: return value != 0;
-    case DType::i8_: return static_cast<std::int8_t>(value);
-    case DType::i16_: return static_cast<std::int16_t>(value);
-    case DType::i32_: return static_cast<std::int32_t>(value);
-    case DType::u8_: return static_cast<std::uint8_t>(value);
-    case DType::u16_: return static_cast<std::uint16_t>(value);
-    case DType::u32_: return static_cast<std::uint32_t>(value);
-    default: return value;
+    case DType::bool_:
+      return value != 0;
+    case DType::i8_:
+      return static_cast<std::int8_t>(value);
+    case DType::i16_:
+      return static_cast<std::int16_t>(value);
+    case DType::i32_:
+      return static_cast<std::int32_t>(value);
+    case DType::u8_:
+      return static_cast<std::uint8_t>(value);
+    case DType::u16_:
+      return static_cast<std::uint16_t>(value);
+    case DType::u32_:
+      return static_cast<std::uint32_t>(value);
+    default:
+      return value;
   }
 }
 
 Scalar cast(DType from, DType to, Scalar value) {
   Scalar out;
   if (is_float(to))
-    out.f = is_float(from) ? round_to(to, value.f)
-            : to == DType::f64_ ? static_cast<double>(value.i) : round_to(to, round_to_odd(value.i));
+    out.f = is_float(from)      ? round_to(to, value.f)
+            : to == DType::f64_ ? static_cast<double>(value.i)
+                                : round_to(to, round_to_odd(value.i));
   else if (is_bool(to))
     out.i = is_float(from) ? value.f != 0 : value.i != 0;
   else
@@ -291,40 +309,84 @@ Scalar reinterpret(DType from, DType to, Scalar value) {
 Scalar load(DType t, const void* element) {
   Scalar out;
   switch (t) {
-    case DType::bool_: out.i = read<std::uint8_t>(element) != 0; break;
-    case DType::i8_: out.i = read<std::int8_t>(element); break;
-    case DType::i16_: out.i = read<std::int16_t>(element); break;
-    case DType::i32_: out.i = read<std::int32_t>(element); break;
-    case DType::i64_: out.i = read<std::int64_t>(element); break;
-    case DType::u8_: out.i = read<std::uint8_t>(element); break;
-    case DType::u16_: out.i = read<std::uint16_t>(element); break;
-    case DType::u32_: out.i = read<std::uint32_t>(element); break;
-    case DType::f32_: out.f = read<float>(element); break;
-    case DType::f64_: out.f = read<double>(element); break;
-    case DType::f16_: out.f = decode(t, read<std::uint16_t>(element)); break;
-    case DType::bf16_: out.f = std::bit_cast<float>(static_cast<std::uint32_t>(read<std::uint16_t>(element)) << 16); break;
+    case DType::bool_:
+      out.i = read<std::uint8_t>(element) != 0;
+      break;
+    case DType::i8_:
+      out.i = read<std::int8_t>(element);
+      break;
+    case DType::i16_:
+      out.i = read<std::int16_t>(element);
+      break;
+    case DType::i32_:
+      out.i = read<std::int32_t>(element);
+      break;
+    case DType::i64_:
+      out.i = read<std::int64_t>(element);
+      break;
+    case DType::u8_:
+      out.i = read<std::uint8_t>(element);
+      break;
+    case DType::u16_:
+      out.i = read<std::uint16_t>(element);
+      break;
+    case DType::u32_:
+      out.i = read<std::uint32_t>(element);
+      break;
+    case DType::f32_:
+      out.f = read<float>(element);
+      break;
+    case DType::f64_:
+      out.f = read<double>(element);
+      break;
+    case DType::f16_:
+      out.f = decode(t, read<std::uint16_t>(element));
+      break;
+    case DType::bf16_:
+      out.f = std::bit_cast<float>(static_cast<std::uint32_t>(read<std::uint16_t>(element)) << 16);
+      break;
     case DType::f8e4m3_:
-    case DType::f8e5m2_: out.f = decode(t, read<std::uint8_t>(element)); break;
+    case DType::f8e5m2_:
+      out.f = decode(t, read<std::uint8_t>(element));
+      break;
   }
   return out;
 }
 
 void store(DType t, void* element, Scalar value) {
   switch (t) {
-    case DType::bool_: write<std::uint8_t>(element, value.i != 0); break;
+    case DType::bool_:
+      write<std::uint8_t>(element, value.i != 0);
+      break;
     case DType::i8_:
-    case DType::u8_: write<std::uint8_t>(element, value.i); break;
+    case DType::u8_:
+      write<std::uint8_t>(element, value.i);
+      break;
     case DType::i16_:
-    case DType::u16_: write<std::uint16_t>(element, value.i); break;
+    case DType::u16_:
+      write<std::uint16_t>(element, value.i);
+      break;
     case DType::i32_:
-    case DType::u32_: write<std::uint32_t>(element, value.i); break;
-    case DType::i64_: write<std::int64_t>(element, value.i); break;
-    case DType::f32_: write<float>(element, value.f); break;
-    case DType::f64_: write<double>(element, value.f); break;
+    case DType::u32_:
+      write<std::uint32_t>(element, value.i);
+      break;
+    case DType::i64_:
+      write<std::int64_t>(element, value.i);
+      break;
+    case DType::f32_:
+      write<float>(element, value.f);
+      break;
+    case DType::f64_:
+      write<double>(element, value.f);
+      break;
     case DType::f16_:
-    case DType::bf16_: write<std::uint16_t>(element, encode(t, value.f)); break;
+    case DType::bf16_:
+      write<std::uint16_t>(element, encode(t, value.f));
+      break;
     case DType::f8e4m3_:
-    case DType::f8e5m2_: write<std::uint8_t>(element, encode(t, value.f)); break;
+    case DType::f8e5m2_:
+      write<std::uint8_t>(element, encode(t, value.f));
+      break;
   }
 }
 

@@ -11,8 +11,8 @@ constexpr DType f32 = DType::f32_, i32 = DType::i32_;
 class Rows : public Building {
  protected:
   AxisId row = axis("row"), col = axis("col"), c = axis("c"), n = axis("n");
-  TensorId x = in("x", f32, {row, col}), g = in("g", f32, {c}), z = in("z", f32, {n}), y = out("y", f32, {row, col}), s = out("s", f32, {row}),
-           t = out("t", f32, {col});
+  TensorId x = in("x", f32, {row, col}), g = in("g", f32, {c}), z = in("z", f32, {n}), y = out("y", f32, {row, col}),
+           s = out("s", f32, {row}), t = out("t", f32, {col});
 };
 
 TEST_F(Rows, extra_axis_tells_where_it_entered) {
@@ -29,7 +29,8 @@ TEST_F(Rows, extra_axis_tells_where_it_entered) {
 
 TEST_F(Rows, no_such_axis) {
   b.parallel({row}, at());
-  refused(ErrorCode::no_such_axis, [&] { reduce("sum", bare(x), {n}); }, {"sum over n, but the value has no axis n (it has row, col)"});
+  refused(ErrorCode::no_such_axis, [&] { reduce("sum", bare(x), {n}); },
+          {"sum over n, but the value has no axis n (it has row, col)"});
   refused(ErrorCode::no_such_axis, [&] { b.replace(bare(x), {{n, i(0)}}, std::nullopt, at()); }, {"no axis n (it has row, col)"});
   refused(ErrorCode::no_such_axis, [&] { reduce("sum", bare(x), {}); });
 }
@@ -41,7 +42,8 @@ TEST_F(Rows, unfinished_reduction) {
   EXPECT_EQ(b[total].axes, AxisSet{col});
   refused(ErrorCode::unfinished_reduction, [&] { op(Op::sub, {bare(x), op(Op::mul, {total, f(2)})}); },
           {"sum(x, row) exists only when every instance of row has finished; it is joined here with x, which still has row"});
-  refused(ErrorCode::unfinished_reduction, [&] { store(y, {row, col}, total); }, {"it is stored here at y[row, col], which still has row"});
+  refused(ErrorCode::unfinished_reduction, [&] { store(y, {row, col}, total); },
+          {"it is stored here at y[row, col], which still has row"});
   store(t, {col}, op(Op::add, {total, reduce("max", bare(x), {row})}));  // over the same axes it combines
 }
 
@@ -84,7 +86,8 @@ TEST_F(Rows, ranges_depend_on_program_axes_only) {
 
 TEST_F(Rows, declarations) {
   refused(ErrorCode::redefined, [&] { in("x", f32, {row}); }, {"x is already a parameter"});
-  refused(ErrorCode::type_mismatch, [&] { b.contract(x, {i(0), i(5), false, false}, at()); }, {"contracts are promises about integers"});
+  refused(ErrorCode::type_mismatch, [&] { b.contract(x, {i(0), i(5), false, false}, at()); },
+          {"contracts are promises about integers"});
   refused(ErrorCode::type_mismatch, [&] { b.require(i(3), at()); });
   refused(ErrorCode::type_mismatch, [&] { b.scalar("k", i32, f(0.5), at()); });
   refused(ErrorCode::type_mismatch, [&] { b.scalar("k", DType::i8_, i(300), at()); }, {"300 does not fit i8"});
@@ -99,8 +102,10 @@ TEST_F(Rows, accesses) {
   b.parallel({row}, at());
   refused(ErrorCode::not_supported, [&] { bare(y); }, {"y is an out parameter and cannot be read"});
   refused(ErrorCode::not_supported, [&] { store(x, {row, col}, f(0)); }, {"x is an in parameter"});
-  refused(ErrorCode::type_mismatch, [&] { b.load(x, {{coord(row)}}, std::nullopt, at()); }, {"x[row, col] has 2 dimensions and is indexed with 1"});
-  refused(ErrorCode::type_mismatch, [&] { b.load(x, {{coord(row)}, {bare(x)}}, std::nullopt, at()); }, {"must be an integer; x is f32"});
+  refused(ErrorCode::type_mismatch, [&] { b.load(x, {{coord(row)}}, std::nullopt, at()); },
+          {"x[row, col] has 2 dimensions and is indexed with 1"});
+  refused(ErrorCode::type_mismatch, [&] { b.load(x, {{coord(row)}, {bare(x)}}, std::nullopt, at()); },
+          {"must be an integer; x is f32"});
   refused(ErrorCode::type_mismatch, [&] { b.load(x, {{coord(row)}, {coord(col), i(0)}}, std::nullopt, at()); });
 }
 
@@ -130,7 +135,8 @@ TEST_F(Building, composite_dimensions_have_one_unknown_factor) {
   const TensorId y = b.tensor("y", Access::out, f32, {{{g, 0}, {r, 0}}}, at());
   b.parallel({g, r}, at());
   b.store(y, {{coord(g), coord(r)}}, f(0), at());
-  refused(ErrorCode::unknown_name, [&] { b.finish(at()); }, {"nothing tells the extent of axis g from the others of its dimension"});
+  refused(ErrorCode::unknown_name, [&] { b.finish(at()); },
+          {"nothing tells the extent of axis g from the others of its dimension"});
 }
 
 TEST_F(Building, a_dimension_that_is_no_axis_must_be_indexed) {

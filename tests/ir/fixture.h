@@ -47,7 +47,8 @@ class Building : public testing::Test {
       action();
     } catch (const Error& e) {
       EXPECT_EQ(name(e.code), name(code)) << e.what();
-      for (const std::string& text : texts) EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what() << "\nlacks: " << text;
+      for (const std::string& text : texts)
+        EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what() << "\nlacks: " << text;
       return;
     }
     ADD_FAILURE() << "nothing was refused; expected " << name(code);

@@ -69,7 +69,8 @@ class Reducers : public Building {
     if (tree == 1 && !states.empty()) {
       while (states.size() > 1) {
         std::vector<State> next;
-        for (std::size_t k = 0; k < states.size(); k += 2) next.push_back(k + 1 < states.size() ? merge(states[k], states[k + 1]) : states[k]);
+        for (std::size_t k = 0; k < states.size(); k += 2)
+          next.push_back(k + 1 < states.size() ? merge(states[k], states[k + 1]) : states[k]);
         states = next;
       }
       all = states[0];
@@ -286,7 +287,8 @@ TEST_F(Reducers, a_users_state_settles_on_the_type_of_its_merge) {
   body.lift = [this](const std::vector<ValueId>& args) { return std::vector{args[0], i(1)}; };
   body.merge = [&](const std::vector<ValueId>& a, const std::vector<ValueId>& c) {
     const ValueId m = op2(Op::maximum, a[0], c[0]);
-    return std::vector{m, op2(Op::add, op2(Op::mul, a[1], op2(Op::exp_diff, a[0], m)), op2(Op::mul, c[1], op2(Op::exp_diff, c[0], m)))};
+    return std::vector{
+        m, op2(Op::add, op2(Op::mul, a[1], op2(Op::exp_diff, a[0], m)), op2(Op::mul, c[1], op2(Op::exp_diff, c[0], m)))};
   };
   body.finish = [&](const std::vector<ValueId>& s) { return std::vector{op2(Op::add, s[0], op(Op::log, {s[1]}))}; };
   const ValueId x = bare(in("x", DType::f64_, {n}));
@@ -305,7 +307,9 @@ TEST_F(Reducers, a_users_fold_is_recognised) {
   body.state_names = {"m"};
   body.identity = [this] { return std::vector{i(0)}; };
   body.lift = [this](const std::vector<ValueId>& args) { return std::vector{op(Op::abs, {args[0]})}; };
-  body.merge = [this](const std::vector<ValueId>& a, const std::vector<ValueId>& c) { return std::vector{op(Op::maximum, {a[0], c[0]})}; };
+  body.merge = [this](const std::vector<ValueId>& a, const std::vector<ValueId>& c) {
+    return std::vector{op(Op::maximum, {a[0], c[0]})};
+  };
   body.finish = [](const std::vector<ValueId>& s) { return s; };
   r = &b.program()[b.reducer("max_abs", body, {bare(in("x", DType::f32_, {n}))}, at())];
   EXPECT_EQ(r->fold, Op::maximum);

@@ -14,10 +14,12 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 class Streams : public Building {
  protected:
   AxisId row = axis("row"), t = axis("t"), d = axis("d");
-  TensorId x = in("x", f32, {row, t, d}), w = in("w", DType::f16_, {t}), y = out("y", f32, {row, t, d}), s = out("s", f32, {row, d});
+  TensorId x = in("x", f32, {row, t, d}), w = in("w", DType::f16_, {t}), y = out("y", f32, {row, t, d}),
+           s = out("s", f32, {row, d});
 
   void SetUp() override { b.parallel({row}, at()); }
-  std::vector<ValueId> stream(bool tile, std::vector<ValueId> init, const std::function<StreamResult(const std::vector<ValueId>&)>& body) {
+  std::vector<ValueId> stream(bool tile, std::vector<ValueId> init,
+                              const std::function<StreamResult(const std::vector<ValueId>&)>& body) {
     std::vector<std::string> names;
     for (std::size_t k = 0; k < init.size(); ++k) names.push_back(std::string(1, static_cast<char>('h' + k)));
     return b.stream(t, tile, names, std::move(init), body, at());
@@ -52,7 +54,8 @@ TEST_F(Streams, a_tile_stream_reduces_over_its_piece) {
   const ValueId outside = op(Op::exp, {bare(x)});
   const std::vector<ValueId> out = stream(true, {f(-inf), i(0)}, [&](const std::vector<ValueId>& c) {
     const ValueId m = op(Op::maximum, {c[0], reduce("max", outside, {t})});
-    const ValueId l = op(Op::add, {op(Op::mul, {c[1], op(Op::exp_diff, {c[0], m})}), reduce("sum", op(Op::exp_diff, {bare(x), m}), {t})});
+    const ValueId l =
+        op(Op::add, {op(Op::mul, {c[1], op(Op::exp_diff, {c[0], m})}), reduce("sum", op(Op::exp_diff, {bare(x), m}), {t})});
     StreamResult result{{m, l}, Lambda{}};
     const ValueId a0 = b.arg(0, c[0]), b0 = b.arg(2, c[0]), a1 = b.arg(1, c[1]), b1 = b.arg(3, c[1]);
     result.merge->results = {op(Op::maximum, {a0, b0}), op(Op::add, {a1, b1})};
@@ -73,12 +76,16 @@ TEST_F(Streams, pieces_and_carried_values_stay_inside) {
     leaked = op(Op::add, {h[0], bare(x)});
     return StreamResult{{leaked}, std::nullopt};
   });
-  refused(ErrorCode::unknown_name, [&] { op(Op::exp, {leaked}); }, {"belongs to the body of the stream over t and is used outside it"});
+  refused(ErrorCode::unknown_name, [&] { op(Op::exp, {leaked}); },
+          {"belongs to the body of the stream over t and is used outside it"});
 }
 
 TEST_F(Streams, a_piece_may_not_be_carried) {
   refused(ErrorCode::cut_dependent,
-          [&] { stream(true, {i(0)}, [&](const std::vector<ValueId>& h) { return StreamResult{{op(Op::add, {h[0], bare(x)})}, std::nullopt}; }); },
+          [&] {
+            stream(true, {i(0)},
+                   [&](const std::vector<ValueId>& h) { return StreamResult{{op(Op::add, {h[0], bare(x)})}, std::nullopt}; });
+          },
           {"carried h depends on where the stream over t is cut: its next still has axis t"});
   EXPECT_NO_THROW(op(Op::exp, {bare(x)}));  // the stream is closed again
   EXPECT_EQ(b.coordinate(t, at()), coord(t));
@@ -89,7 +96,10 @@ TEST_F(Streams, refusals) {
   refused(ErrorCode::not_supported, [&] { b.stream(row, false, {"h"}, {i(0)}, same, at()); }, {"row is a program axis"});
   refused(ErrorCode::extra_axis, [&] { stream(false, {bare(x)}, same); }, {"has the streamed axis t"});
   refused(ErrorCode::not_supported,
-          [&] { stream(false, {i(0)}, [&](const std::vector<ValueId>&) { return StreamResult{{reduce("sum", bare(x), {t})}, std::nullopt}; }); },
+          [&] {
+            stream(false, {i(0)},
+                   [&](const std::vector<ValueId>&) { return StreamResult{{reduce("sum", bare(x), {t})}, std::nullopt}; });
+          },
           {"t is a single point inside the stream over t"});
   refused(ErrorCode::store_conflict,
           [&] {
@@ -103,9 +113,13 @@ TEST_F(Streams, refusals) {
     stream(false, {i(0)}, [&](const std::vector<ValueId>& h) { return StreamResult{stream(false, h, same), std::nullopt}; });
   });
   refused(ErrorCode::not_supported,
-          [&] { stream(false, {i(0)}, [&](const std::vector<ValueId>&) { return StreamResult{{reduce("sum", bare(x), {row})}, std::nullopt}; }); },
+          [&] {
+            stream(false, {i(0)},
+                   [&](const std::vector<ValueId>&) { return StreamResult{{reduce("sum", bare(x), {row})}, std::nullopt}; });
+          },
           {"sum reduces over the program axis row inside the stream over t"});
-  refused(ErrorCode::type_mismatch, [&] { stream(false, {i(0)}, [&](const std::vector<ValueId>&) { return StreamResult{{}, std::nullopt}; }); });
+  refused(ErrorCode::type_mismatch,
+          [&] { stream(false, {i(0)}, [&](const std::vector<ValueId>&) { return StreamResult{{}, std::nullopt}; }); });
   refused(ErrorCode::type_mismatch,
           [&] { stream(false, {f(0.5)}, [&](const std::vector<ValueId>&) { return StreamResult{{coord(t)}, std::nullopt}; }); },
           {"carried h is i64, but its initial value is a real number"});
@@ -121,18 +135,19 @@ TEST_F(Streams, weak_carries_become_concrete) {
 }
 
 TEST_F(Streams, a_narrow_carry_is_kept_narrow) {
-  const std::vector<ValueId> out = stream(false, {i(0)}, [&](const std::vector<ValueId>&) { return StreamResult{{bare(w)}, std::nullopt}; });
+  const std::vector<ValueId> out =
+      stream(false, {i(0)}, [&](const std::vector<ValueId>&) { return StreamResult{{bare(w)}, std::nullopt}; });
   EXPECT_EQ(type(out[0]), DType::f16_);
 }
 
 TEST_F(Streams, inside_other_streams) {
   const std::vector<ValueId> out = stream(false, {i(0)}, [&](const std::vector<ValueId>& h) {
-    const std::vector<ValueId> inner = b.stream(d, true, {"k"}, {i(0)},
-                                                [&](const std::vector<ValueId>& k) {
-                                                  return StreamResult{{op(Op::add, {k[0], reduce("sum", op(Op::add, {bare(x), h[0]}), {d})})},
-                                                                      std::nullopt};
-                                                },
-                                                at());
+    const std::vector<ValueId> inner = b.stream(
+        d, true, {"k"}, {i(0)},
+        [&](const std::vector<ValueId>& k) {
+          return StreamResult{{op(Op::add, {k[0], reduce("sum", op(Op::add, {bare(x), h[0]}), {d})})}, std::nullopt};
+        },
+        at());
     return StreamResult{{inner[0]}, std::nullopt};
   });
   ASSERT_EQ(b.program().streams.size(), 2u);
@@ -158,9 +173,9 @@ TEST_F(Streams, other_points_can_be_read_unless_they_are_carried) {
 TEST_F(Streams, a_range_reaches_the_result) {
   const AxisId u = axis("u");
   b.range(u, i(0), op(Op::add, {coord(row), i(1)}), at());
-  const std::vector<ValueId> out = b.stream(u, false, {"h"}, {i(0)}, [&](const std::vector<ValueId>& h) {
-    return StreamResult{{op(Op::add, {h[0], i(1)})}, std::nullopt};
-  }, at());
+  const std::vector<ValueId> out = b.stream(
+      u, false, {"h"}, {i(0)},
+      [&](const std::vector<ValueId>& h) { return StreamResult{{op(Op::add, {h[0], i(1)})}, std::nullopt}; }, at());
   EXPECT_EQ(b[out[0]].axes, AxisSet{row});
 }
 

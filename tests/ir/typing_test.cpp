@@ -33,9 +33,12 @@ TEST_F(Typing, joins) {
   EXPECT_EQ(joined(DType::u8_, DType::i32_), DType::i32_);
   EXPECT_EQ(joined(DType::i32_, DType::i64_), DType::i64_);
   EXPECT_EQ(joined(DType::u8_, DType::u32_), DType::u32_);
-  for (const auto& [a, c] : std::vector<std::pair<DType, DType>>{{DType::i32_, DType::f32_}, {DType::i32_, DType::u32_},
-                                                                {DType::i64_, DType::u32_}, {DType::bool_, DType::bool_},
-                                                                {DType::bool_, DType::f32_}, {DType::f16_, DType::u8_}})
+  for (const auto& [a, c] : std::vector<std::pair<DType, DType>>{{DType::i32_, DType::f32_},
+                                                                 {DType::i32_, DType::u32_},
+                                                                 {DType::i64_, DType::u32_},
+                                                                 {DType::bool_, DType::bool_},
+                                                                 {DType::bool_, DType::f32_},
+                                                                 {DType::f16_, DType::u8_}})
     refused(ErrorCode::type_mismatch, [&] { joined(a, c); });
   refused(ErrorCode::type_mismatch, [&] { joined(DType::i32_, DType::f32_); },
           {"v_i32 + v_f32: v_i32 is i32 and v_f32 is f32, which do not join", "Hint: name the cast, as in f32(v_i32)"});
@@ -69,7 +72,8 @@ TEST_F(Typing, literals_fold_in_float64_and_stay_weak) {
 }
 
 TEST_F(Typing, classes_of_operations) {
-  refused(ErrorCode::type_mismatch, [&] { op(Op::sqrt, {of(DType::i32_)}); }, {"sqrt(v_i32) needs floats; v_i32 is i32", "f32(v_i32)"});
+  refused(ErrorCode::type_mismatch, [&] { op(Op::sqrt, {of(DType::i32_)}); },
+          {"sqrt(v_i32) needs floats; v_i32 is i32", "f32(v_i32)"});
   refused(ErrorCode::type_mismatch, [&] { op(Op::bit_and, {of(DType::f32_), i(1)}); });
   refused(ErrorCode::type_mismatch, [&] { op(Op::logical_and, {of(DType::i32_), of(DType::bool_)}); }, {"v_i32 != 0"});
   refused(ErrorCode::type_mismatch, [&] { op(Op::where, {of(DType::i32_), i(1), i(2)}); }, {"where needs a condition"});
@@ -109,7 +113,9 @@ class Stores : public Typing {
     Builder fresh("q");
     std::swap(b, fresh);
     n = axis("n");
-    for (DType t : {DType::i8_, DType::u8_, DType::i32_, DType::i64_, DType::u32_, DType::f32_, DType::f64_, DType::f16_, DType::bool_}) of(t);
+    for (DType t :
+         {DType::i8_, DType::u8_, DType::i32_, DType::i64_, DType::u32_, DType::f32_, DType::f64_, DType::f16_, DType::bool_})
+      of(t);
     const AxisId k = axis("k");
     in("wide", DType::i8_, {n, k});
     const TensorId y = out("y", to, {n});

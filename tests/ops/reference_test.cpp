@@ -104,7 +104,8 @@ TEST(reference, integer_division_rounds_down_and_is_total) {
         EXPECT_EQ(r, 0);
         continue;
       }
-      EXPECT_EQ(static_cast<std::uint64_t>(q) * static_cast<std::uint64_t>(b) + static_cast<std::uint64_t>(r), static_cast<std::uint64_t>(a));
+      EXPECT_EQ(static_cast<std::uint64_t>(q) * static_cast<std::uint64_t>(b) + static_cast<std::uint64_t>(r),
+                static_cast<std::uint64_t>(a));
       EXPECT_TRUE(r == 0 || (r < 0) == (b < 0)) << a << " % " << b;
       EXPECT_TRUE(b > 0 ? r < b : r > b || b == int_min);
     }
