@@ -22,7 +22,7 @@ constexpr FastOp fast_ops[] = {
 #define COSMATI_ROW(type, op, formula) {DType::type##_, Op::op, Code::type##_##op},
     COSMATI_FAST_OPS(COSMATI_ROW, COSMATI_ROW, COSMATI_ROW)
 #undef COSMATI_ROW
-    {DType::bool_, Op::logical_and, Code::both},
+        {DType::bool_, Op::logical_and, Code::both},
     {DType::bool_, Op::logical_or, Code::either},
 };
 

@@ -1,5 +1,5 @@
-// The simulator's form of a kernel: one flat list of instructions a phase over 64-bit slots. A slot holds integers as i64, bool as 0
-// or 1, and floats of every type as their raw bits. Slot 0 is the group, slot 1 the worker; then params, vars, expressions.
+// The simulator's form of a kernel: one flat list of instructions a phase over 64-bit slots. A slot holds integers as i64, bool
+// as 0 or 1, and floats of every type as their raw bits. Slot 0 is the group, slot 1 the worker; then params, vars, expressions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cmath>
@@ -11,8 +11,8 @@
 
 namespace cosmati::kernel {
 
-// Operations of ops.def with instructions of their own. They are held to ops::reference by a test; every other operation calls it.
-// a, b, c are the arguments in the type of the column; larger and smaller order -0 below +0 and let a NaN win.
+// Operations of ops.def with instructions of their own. They are held to ops::reference by a test; every other operation calls
+// it. a, b, c are the arguments in the type of the column; larger and smaller order -0 below +0 and let a NaN win.
 #define COSMATI_FLOAT_OPS(X, type)                                                                                  \
   X(type, neg, -a) X(type, add, a + b) X(type, sub, a - b) X(type, mul, a * b) X(type, div, a / b)                    \
   X(type, fma, std::fma(a, b, c)) X(type, abs, std::fabs(a)) X(type, sqrt, std::sqrt(a)) X(type, floor, std::floor(a)) \

@@ -76,9 +76,9 @@ std::optional<ExprId> identity(const Kernel& k, Op op, const std::vector<ExprId>
   }
 }
 
-constexpr std::string_view reserved_words[] = {"kernel", "param", "buffer", "phase", "groups", "let",  "for",  "in",  "carry",
-                                               "gives",  "next",  "if",     "else",  "group",  "worker", "true", "false", "and",
-                                               "or"};
+constexpr std::string_view reserved_words[] = {"kernel", "param", "buffer", "phase", "groups", "let",  "for",
+                                               "in",     "carry", "gives",  "next",  "if",     "else", "group",
+                                               "worker", "true",  "false",  "and",   "or"};
 
 std::string sanitised(const std::string& name) {
   std::string s;

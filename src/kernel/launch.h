@@ -19,21 +19,21 @@ struct Memory {
 };
 
 struct Launch {
-  std::vector<Memory> buffers;         // one per Kernel::buffers; scratch entries are filled in by the executor's caller
-  std::vector<std::int64_t> params;    // one per Kernel::params: integers as values, f32/f64 as bit patterns of that type
+  std::vector<Memory> buffers;       // one per Kernel::buffers; scratch entries are filled in by the executor's caller
+  std::vector<std::int64_t> params;  // one per Kernel::params: integers as values, f32/f64 as bit patterns of that type
 };
 
 class Executable {
  public:
   virtual ~Executable() = default;
-  virtual int workers() const = 0;                 // how many worker scratches a launch needs
+  virtual int workers() const = 0;                   // how many worker scratches a launch needs
   virtual void run(const Launch& launch) const = 0;  // thread-safe; returns when all phases have finished
 };
 
 // The simulator as an executor: interprets kernel IR with the bits of ops::reference, groups in order on two workers in turn.
-// Scratch starts as NaN bytes (worker scratch at every group). It throws InternalError with kernel, phase, group, buffer and offset
-// on: an access out of bounds; a read of worker scratch that this group has not written, or of launch scratch that nobody has; in
-// one phase, an element that two groups write, or that one group writes and another reads. What a guard excludes is no access.
+// Scratch starts as NaN bytes (worker scratch at every group). It throws InternalError with kernel, phase, group, buffer and
+// offset on: an access out of bounds; a read of worker scratch that this group has not written, or of launch scratch that nobody
+// has; in one phase, an element that two groups write, or that one writes and another reads. What a guard excludes is no access.
 std::unique_ptr<Executable> simulate(const Kernel& k);
 
 }  // namespace cosmati::kernel

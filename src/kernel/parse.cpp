@@ -1,5 +1,5 @@
-// Reads the text form of a kernel (the grammar is in print.cpp). What it returns keeps the laws of the verifier; any other text is
-// an Error{syntax} with its line. Depths are limited, so that no text exhausts the stack.
+// Reads the text form of a kernel (the grammar is in print.cpp). What it returns keeps the laws of the verifier; any other text
+// is an Error{syntax} with its line. Depths are limited, so that no text exhausts the stack.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cctype>
@@ -21,9 +21,9 @@ using ops::Op;
 
 namespace {
 
-constexpr int max_nesting = 500;       // parentheses, calls and subscripts
-constexpr int max_blocks = 200;        // blocks in blocks
-constexpr std::uint32_t max_tree = 2000;  // depth of one expression
+constexpr int max_nesting = 500;          // parentheses, calls and subscripts
+constexpr int max_blocks = 200;           // blocks in blocks
+constexpr std::uint32_t max_tree = 1000;  // depth of one expression
 
 struct Token {
   enum class Kind { word, number, sign, end } kind = Kind::end;
@@ -39,7 +39,9 @@ struct Line {
   throw Error(ErrorCode::syntax, Where{"<kernel>", line, 0}, std::move(what));
 }
 
-bool is_word_char(char c) { return (static_cast<unsigned char>(c) < 128 && std::isalnum(static_cast<unsigned char>(c))) || c == '_'; }
+bool is_word_char(char c) {
+  return (static_cast<unsigned char>(c) < 128 && std::isalnum(static_cast<unsigned char>(c))) || c == '_';
+}
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // The end of a number: digits, a fraction, an exponent, and the suffix that names its type.
@@ -64,8 +66,8 @@ std::size_t number_end(std::string_view s, std::size_t i) {
 }
 
 std::vector<Token> tokens_of(std::string_view s, int line) {
-  static constexpr std::string_view signs[] = {"..", "==", "!=", "<=", ">=", "<<", ">>", "//", "(", ")", "[", "]", ",", ":",
-                                               "=",  "<",  ">",  "|",  "^",  "&",  "+",  "-",  "*", "/", "%"};
+  static constexpr std::string_view signs[] = {"..", "==", "!=", "<=", ">=", "<<", ">>", "//", "(", ")", "[", "]", ",",
+                                               ":",  "=",  "<",  ">",  "|",  "^",  "&",  "+",  "-", "*", "/", "%"};
   std::vector<Token> tokens;
   for (std::size_t i = 0; i < s.size() && s[i] != '#';) {
     if (s[i] == ' ' || s[i] == '\r') {
@@ -82,7 +84,8 @@ std::vector<Token> tokens_of(std::string_view s, int line) {
     } else {
       kind = Token::Kind::sign;
       const auto sign = std::find_if(std::begin(signs), std::end(signs), [&](auto t) { return s.substr(i).starts_with(t); });
-      if (sign == std::end(signs)) fail(line, fmt::format("character {:#04x} belongs to no token", static_cast<unsigned char>(s[i])));
+      if (sign == std::end(signs))
+        fail(line, fmt::format("character {:#04x} belongs to no token", static_cast<unsigned char>(s[i])));
       end = i + sign->size();
     }
     tokens.push_back({kind, s.substr(i, end - i)});
@@ -144,7 +147,8 @@ class Parser {
   void open(int depth) {
     line_ = &lines_[at_];
     token_ = 0;
-    if (line_->depth != depth) fail(line_->number, fmt::format("this line is indented by {} instead of {}", 2 * line_->depth, 2 * depth));
+    if (line_->depth != depth)
+      fail(line_->number, fmt::format("this line is indented by {} instead of {}", 2 * line_->depth, 2 * depth));
   }
   void close() {
     if (peek().kind != Token::Kind::end) error(fmt::format("{} is left over", peek().text));
@@ -345,7 +349,8 @@ class Parser {
 
   ExprId apply(Op op, std::vector<ExprId> args) {
     const int arity = ops::info(op).arity;
-    if (static_cast<int>(args.size()) != arity) error(fmt::format("{} takes {} arguments, not {}", ops::name(op), arity, args.size()));
+    if (static_cast<int>(args.size()) != arity)
+      error(fmt::format("{} takes {} arguments, not {}", ops::name(op), arity, args.size()));
     const DType result = result_type(k_, op, args);
     return append(Apply{op, args}, result, args);
   }
@@ -379,8 +384,8 @@ class Parser {
 
   ExprId operators(ExprId left, int precedence) {
     for (;;) {
-      const auto infix = std::find_if(std::begin(infix_table), std::end(infix_table),
-                                      [&](const Infix& i) { return i.spelling == peek().text; });
+      const auto infix =
+          std::find_if(std::begin(infix_table), std::end(infix_table), [&](const Infix& i) { return i.spelling == peek().text; });
       if (infix == std::end(infix_table) || infix->precedence < precedence) return left;
       ++token_;
       const ExprId right = expression(infix->precedence + 1);
@@ -393,7 +398,8 @@ class Parser {
     const Token t = next();
     if (t.kind == Token::Kind::number) return number(t.text, negative);
     if (t.kind == Token::Kind::word && is_reserved(t.text) && t.text.size() > 4 && t.text[3] == '_') {
-      const double magnitude = t.text.starts_with("inf") ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+      const double magnitude =
+          t.text.starts_with("inf") ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
       return append(Const{.f = negative ? -magnitude : magnitude}, *dtype_from_name(t.text.substr(4)));
     }
     if (negative) error("a minus sign stands before a constant or between two values; the operation is neg(x)");
@@ -414,7 +420,8 @@ class Parser {
       return append(Load{r, {}, {}}, element, {r.offset});
     }
     if (const auto v = vars_.find(n); v != vars_.end()) return append(VarRef{VarId{v->second}}, k_.vars[v->second].dtype);
-    if (const auto p = params_.find(n); p != params_.end()) return append(ParamRef{ParamId{p->second}}, k_.params[p->second].dtype);
+    if (const auto p = params_.find(n); p != params_.end())
+      return append(ParamRef{ParamId{p->second}}, k_.params[p->second].dtype);
     error(fmt::format("{} is not a name of this kernel", n));
   }
 
@@ -437,7 +444,8 @@ class Parser {
     std::size_t digits = t.size();
     DType type = DType::i64_;
     for (int i = 0; i < dtype_count; ++i)
-      if (const DType candidate = static_cast<DType>(i); t.ends_with(name_of(candidate)) && t.size() - name_of(candidate).size() < digits) {
+      if (const DType candidate = static_cast<DType>(i);
+          t.ends_with(name_of(candidate)) && t.size() - name_of(candidate).size() < digits) {
         type = candidate;
         digits = t.size() - name_of(candidate).size();
       }

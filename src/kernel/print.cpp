@@ -59,9 +59,12 @@ class Printer {
 
   static std::string source(const Param& p) {
     switch (p.source) {
-      case Param::Source::extent: return fmt::format("extent({})", p.a);
-      case Param::Source::stride: return fmt::format("stride({}, {})", p.a, p.b);
-      case Param::Source::scalar: break;
+      case Param::Source::extent:
+        return fmt::format("extent({})", p.a);
+      case Param::Source::stride:
+        return fmt::format("stride({}, {})", p.a, p.b);
+      case Param::Source::scalar:
+        break;
     }
     return fmt::format("scalar({})", p.a);
   }
@@ -78,30 +81,29 @@ class Printer {
 
   void block(int depth, const Block& b) {
     for (StmtId s : b)
-      std::visit(support::overloaded{
-                     [&](const Let& x) {
-                       line(depth, fmt::format("let {} = {}", k_[x.var].name, text(x.value, precedence_guarded)));
-                     },
-                     [&](const For& x) { loop(depth, x); },
-                     [&](const If& x) {
-                       line(depth, "if " + text(x.condition, precedence_loosest));
-                       block(depth + 1, x.then);
-                       if (x.otherwise.empty()) return;
-                       line(depth, "else");
-                       block(depth + 1, x.otherwise);
-                     },
-                     [&](const Store& x) {
-                       std::string s = ref(x.ref) + " = " + text(x.value, precedence_loosest);
-                       if (x.guard) s += " if " + text(*x.guard, precedence_loosest);
-                       line(depth, s);
-                     },
-                 },
-                 k_[s].node);
+      std::visit(
+          support::overloaded{
+              [&](const Let& x) { line(depth, fmt::format("let {} = {}", k_[x.var].name, text(x.value, precedence_guarded))); },
+              [&](const For& x) { loop(depth, x); },
+              [&](const If& x) {
+                line(depth, "if " + text(x.condition, precedence_loosest));
+                block(depth + 1, x.then);
+                if (x.otherwise.empty()) return;
+                line(depth, "else");
+                block(depth + 1, x.otherwise);
+              },
+              [&](const Store& x) {
+                std::string s = ref(x.ref) + " = " + text(x.value, precedence_loosest);
+                if (x.guard) s += " if " + text(*x.guard, precedence_loosest);
+                line(depth, s);
+              },
+          },
+          k_[s].node);
   }
 
   void loop(int depth, const For& x) {
-    std::string head = fmt::format("for {} in {} .. {}", k_[x.var].name, text(x.lo, precedence_loosest),
-                                   text(x.hi, precedence_loosest));
+    std::string head =
+        fmt::format("for {} in {} .. {}", k_[x.var].name, text(x.lo, precedence_loosest), text(x.hi, precedence_loosest));
     std::string enter, result, next;
     for (const For::Carry& c : x.carries) {
       const char* comma = enter.empty() ? "" : ", ";
@@ -119,36 +121,72 @@ class Printer {
 
   // `e` in a place that takes operators of at least `precedence` without parentheses.
   std::string text(ExprId e, int precedence) {
-    const Expr& x = k_[e];
-    return std::visit(support::overloaded{
-                          [&](const Const& c) { return constant_text(c, x.dtype); },
-                          [&](const Id& i) { return std::string(i.what == Id::What::group ? "group" : "worker"); },
-                          [&](const ParamRef& p) { return k_[p.param].name; },
-                          [&](const VarRef& v) { return k_[v.var].name; },
-                          [&](const Apply& a) { return apply(a, x.dtype, precedence); },
-                          [&](const Load& l) {
-                            if (!l.guard) return ref(l.ref);
-                            const std::string otherwise = l.otherwise ? text(*l.otherwise, precedence_loosest) : "(missing)";
-                            return enclosed(precedence > precedence_guarded, fmt::format("{} if {} else {}", ref(l.ref),
-                                                                                         text(*l.guard, precedence_loosest), otherwise));
-                          },
-                      },
-                      x.node);
+    std::string out;
+    write(out, e, precedence);
+    return out;
   }
 
-  std::string apply(const Apply& a, DType result, int precedence) {
-    for (const Infix& i : infix_table)
-      if (i.op == a.op && a.args.size() == 2)
-        return enclosed(i.precedence < precedence, fmt::format("{} {} {}", text(a.args[0], i.precedence), i.spelling,
-                                                               text(a.args[1], i.precedence + 1)));
-    std::string s = a.op == Op::cast ? std::string(name(result))
-                    : a.op == Op::bits ? fmt::format("bits_{}", name(result))
-                                       : std::string(ops::name(a.op));
-    for (std::size_t i = 0; i < a.args.size(); ++i) s += (i ? ", " : "(") + text(a.args[i], precedence_guarded);
-    return s + ")";
+  // Small frames and one buffer: trees may be deep.
+  void write(std::string& out, ExprId e, int precedence) {
+    if (const Apply* a = std::get_if<Apply>(&k_[e].node))
+      write_apply(out, *a, k_[e].dtype, precedence);
+    else if (const Load* l = std::get_if<Load>(&k_[e].node))
+      write_load(out, *l, precedence);
+    else
+      out += leaf(k_[e]);
   }
 
-  static std::string enclosed(bool parentheses, std::string s) { return parentheses ? "(" + std::move(s) + ")" : s; }
+  std::string leaf(const Expr& x) const {
+    if (const Const* c = std::get_if<Const>(&x.node)) return constant_text(*c, x.dtype);
+    if (const ParamRef* p = std::get_if<ParamRef>(&x.node)) return k_[p->param].name;
+    if (const VarRef* v = std::get_if<VarRef>(&x.node)) return k_[v->var].name;
+    return std::get<Id>(x.node).what == Id::What::group ? "group" : "worker";
+  }
+
+  void write_load(std::string& out, const Load& l, int precedence) {
+    const bool parentheses = l.guard && precedence > precedence_guarded;
+    if (parentheses) out += '(';
+    out += k_[l.ref.buffer].name;
+    out += '[';
+    write(out, l.ref.offset, precedence_guarded);
+    out += ']';
+    if (l.guard) {
+      out += " if ";
+      write(out, *l.guard, precedence_loosest);
+      out += " else ";
+      if (l.otherwise)
+        write(out, *l.otherwise, precedence_loosest);
+      else
+        out += "(missing)";
+    }
+    if (parentheses) out += ')';
+  }
+
+  void write_apply(std::string& out, const Apply& a, DType result, int precedence) {
+    if (a.args.size() == 2)
+      for (const Infix& i : infix_table)
+        if (i.op == a.op) return write_infix(out, i, a, precedence);
+    if (a.op == Op::bits) out += "bits_";
+    out += a.op == Op::cast || a.op == Op::bits ? name(result) : ops::name(a.op);
+    const char* before = "(";
+    for (ExprId arg : a.args) {
+      out += before;
+      write(out, arg, precedence_guarded);
+      before = ", ";
+    }
+    out += ')';
+  }
+
+  void write_infix(std::string& out, const Infix& i, const Apply& a, int precedence) {
+    const bool parentheses = i.precedence < precedence;
+    if (parentheses) out += '(';
+    write(out, a.args[0], i.precedence);
+    out += ' ';
+    out += i.spelling;
+    out += ' ';
+    write(out, a.args[1], i.precedence + 1);
+    if (parentheses) out += ')';
+  }
 
   const Kernel& k_;
   std::string out_;

@@ -1,5 +1,5 @@
-// What the simulator remembers about memory: who wrote and who read each element. Groups run one after another, each under a stamp
-// that only grows, so one writer and the first reader of a phase are enough to see every conflict between groups.
+// What the simulator remembers about memory: who wrote and who read each element. Groups run one after another, each under a
+// stamp that only grows, so one writer and the first reader of a phase are enough to see every conflict between groups.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>

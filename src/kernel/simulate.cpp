@@ -85,20 +85,28 @@ std::uint64_t read_bits(const unsigned char* p, int bytes) {
     return static_cast<std::uint64_t>(value);
   };
   switch (bytes) {
-    case 1: return *p;
-    case 2: return as(std::uint16_t{});
-    case 4: return as(std::uint32_t{});
-    default: return as(std::uint64_t{});
+    case 1:
+      return *p;
+    case 2:
+      return as(std::uint16_t{});
+    case 4:
+      return as(std::uint32_t{});
+    default:
+      return as(std::uint64_t{});
   }
 }
 
 void write_bits(unsigned char* p, int bytes, std::uint64_t bits) {
   const auto as = [&](auto value) { std::memcpy(p, &value, sizeof value); };
   switch (bytes) {
-    case 1: return as(static_cast<std::uint8_t>(bits));
-    case 2: return as(static_cast<std::uint16_t>(bits));
-    case 4: return as(static_cast<std::uint32_t>(bits));
-    default: return as(bits);
+    case 1:
+      return as(static_cast<std::uint8_t>(bits));
+    case 2:
+      return as(static_cast<std::uint16_t>(bits));
+    case 4:
+      return as(static_cast<std::uint32_t>(bits));
+    default:
+      return as(bits);
   }
 }
 
@@ -113,7 +121,7 @@ std::uint64_t convert(DType from, DType to, std::uint64_t slot) {
 // One buffer of one launch.
 struct Bound {
   const Buffer* buffer;
-  unsigned char* base;         // element 0: of the argument, of the scratch, or of the worker's piece
+  unsigned char* base;  // element 0: of the argument, of the scratch, or of the worker's piece
   std::int64_t lo, hi;
   int bytes;
   std::shared_ptr<Shadow> shadow;  // none where nothing can go wrong but the bounds: arguments that no buffer writes
@@ -136,8 +144,8 @@ class Run {
     for (std::size_t p = 0; p < k_.phases.size(); ++p) {
       phase_ = &k_.phases[p];
       const std::int64_t groups = evaluate(k_, phase_->groups, launch_.params);
-      COSMATI_CHECK(groups < std::numeric_limits<std::uint32_t>::max() - stamp_, "kernel {}, phase {}: {} groups are too many to simulate",
-                    k_.name, phase_->name, groups);
+      COSMATI_CHECK(groups < std::numeric_limits<std::uint32_t>::max() - stamp_,
+                    "kernel {}, phase {}: {} groups are too many to simulate", k_.name, phase_->name, groups);
       phase_stamp_ = stamp_ + 1;
       for (std::int64_t g = 0; g < groups; ++g) {
         start_group(g);
@@ -154,7 +162,8 @@ class Run {
       bound.hi = std::max<std::int64_t>(0, evaluate(k_, b.elements, launch_.params));
       COSMATI_CHECK(bound.hi == 0 || m.data, "kernel {}: scratch {} has no memory", k_.name, b.name);
       const int pieces = b.kind == Buffer::Kind::worker_scratch ? worker_count : 1;
-      if (bound.hi > 0) std::memset(m.data, poison, static_cast<std::size_t>(bound.hi) * static_cast<std::size_t>(bound.bytes * pieces));
+      if (bound.hi > 0)
+        std::memset(m.data, poison, static_cast<std::size_t>(bound.hi) * static_cast<std::size_t>(bound.bytes * pieces));
       bound.shadow = std::make_shared<Shadow>(0, bound.hi);
     }
     buffers_.push_back(std::move(bound));
@@ -163,7 +172,8 @@ class Run {
   // Arguments at one address are one memory (an out may be an exact alias of an in), watched together when one is written.
   void watch_arguments() {
     for (const Bound& written : buffers_) {
-      if (written.buffer->kind != Buffer::Kind::argument || written.buffer->access == Buffer::Access::read || written.shadow) continue;
+      if (written.buffer->kind != Buffer::Kind::argument || written.buffer->access == Buffer::Access::read || written.shadow)
+        continue;
       const auto shares = [&](const Bound& b) {
         return b.buffer->kind == Buffer::Kind::argument && b.base == written.base && b.bytes == written.bytes;
       };
@@ -218,10 +228,12 @@ class Run {
       return;
     }
     switch (note_read(cell, stamp_, phase_stamp_, b.buffer->kind == Buffer::Kind::argument)) {
-      case Conflict::unwritten: fault(b, offset, "is read before any group has written it");
+      case Conflict::unwritten:
+        fault(b, offset, "is read before any group has written it");
       case Conflict::written_by_other:
         fault(b, offset, fmt::format("is read, and written by group {} of the same phase: a race", group_of(cell.writer)));
-      default: return;
+      default:
+        return;
     }
   }
 
@@ -237,7 +249,8 @@ class Run {
           fault(b, offset, fmt::format("is stored twice: group {} of the same phase has written it", group_of(cell.writer)));
         case Conflict::read_by_other:
           fault(b, offset, fmt::format("is written, and read by group {} of the same phase: a race", group_of(cell.reader)));
-        default: break;
+        default:
+          break;
       }
     }
     write_bits(p, b.bytes, slot);
@@ -260,37 +273,63 @@ class Run {
     for (std::size_t at = 0; at < count;) {
       const Instruction& i = code[at++];
       switch (i.code) {
-        case Code::copy: s[i.dst] = s[i.a]; break;
-        case Code::jump: at = i.buffer_or_target; break;
+        case Code::copy:
+          s[i.dst] = s[i.a];
+          break;
+        case Code::jump:
+          at = i.buffer_or_target;
+          break;
         case Code::jump_unless:
           if (!s[i.a]) at = i.buffer_or_target;
           break;
         case Code::jump_unless_below:
           if (get<i64>(s[i.a]) >= get<i64>(s[i.b])) at = i.buffer_or_target;
           break;
-        case Code::increment: ++s[i.dst]; break;
-        case Code::load: s[i.dst] = load(i.buffer_or_target, get<i64>(s[i.a])); break;
-        case Code::load_guarded: s[i.dst] = s[i.b] ? load(i.buffer_or_target, get<i64>(s[i.a])) : s[i.c]; break;
-        case Code::store: store(i.buffer_or_target, get<i64>(s[i.a]), s[i.b]); break;
+        case Code::increment:
+          ++s[i.dst];
+          break;
+        case Code::load:
+          s[i.dst] = load(i.buffer_or_target, get<i64>(s[i.a]));
+          break;
+        case Code::load_guarded:
+          s[i.dst] = s[i.b] ? load(i.buffer_or_target, get<i64>(s[i.a])) : s[i.c];
+          break;
+        case Code::store:
+          store(i.buffer_or_target, get<i64>(s[i.a]), s[i.b]);
+          break;
         case Code::store_guarded:
           if (s[i.c]) store(i.buffer_or_target, get<i64>(s[i.a]), s[i.b]);
           break;
-        case Code::select: s[i.dst] = s[i.a] ? s[i.b] : s[i.c]; break;
-        case Code::both: s[i.dst] = s[i.a] & s[i.b]; break;
-        case Code::either: s[i.dst] = s[i.a] | s[i.b]; break;
-        case Code::convert: s[i.dst] = convert(i.from, i.to, s[i.a]); break;
-        case Code::reinterpret: s[i.dst] = slot_of_bits(i.to, s[i.a]); break;
-        case Code::reference: s[i.dst] = reference(i); break;
-        case Code::library: s[i.dst] = library(i); break;
-#define COSMATI_EXECUTE(type, op, formula, result)                           \
-  case Code::type##_##op: {                                                  \
+        case Code::select:
+          s[i.dst] = s[i.a] ? s[i.b] : s[i.c];
+          break;
+        case Code::both:
+          s[i.dst] = s[i.a] & s[i.b];
+          break;
+        case Code::either:
+          s[i.dst] = s[i.a] | s[i.b];
+          break;
+        case Code::convert:
+          s[i.dst] = convert(i.from, i.to, s[i.a]);
+          break;
+        case Code::reinterpret:
+          s[i.dst] = slot_of_bits(i.to, s[i.a]);
+          break;
+        case Code::reference:
+          s[i.dst] = reference(i);
+          break;
+        case Code::library:
+          s[i.dst] = library(i);
+          break;
+#define COSMATI_EXECUTE(type, op, formula, result)                                                   \
+  case Code::type##_##op: {                                                                          \
     [[maybe_unused]] const type a = get<type>(s[i.a]), b = get<type>(s[i.b]), c = get<type>(s[i.c]); \
-    s[i.dst] = put(static_cast<result>(formula));                            \
-    break;                                                                   \
+    s[i.dst] = put(static_cast<result>(formula));                                                    \
+    break;                                                                                           \
   }
 #define COSMATI_SAME(type, op, formula) COSMATI_EXECUTE(type, op, formula, type)
 #define COSMATI_TEST(type, op, formula) COSMATI_EXECUTE(type, op, formula, bool)
-        COSMATI_FAST_OPS(COSMATI_SAME, COSMATI_SAME, COSMATI_TEST)
+          COSMATI_FAST_OPS(COSMATI_SAME, COSMATI_SAME, COSMATI_TEST)
 #undef COSMATI_TEST
 #undef COSMATI_SAME
 #undef COSMATI_EXECUTE

@@ -18,11 +18,11 @@ struct Infix {
   int precedence;
 };
 inline constexpr Infix infix_table[] = {
-    {ops::Op::logical_or, "or", 1},   {ops::Op::logical_and, "and", 2}, {ops::Op::eq, "==", 3},          {ops::Op::ne, "!=", 3},
-    {ops::Op::lt, "<", 3},            {ops::Op::le, "<=", 3},           {ops::Op::gt, ">", 3},           {ops::Op::ge, ">=", 3},
-    {ops::Op::bit_or, "|", 4},        {ops::Op::bit_xor, "^", 5},       {ops::Op::bit_and, "&", 6},      {ops::Op::shift_left, "<<", 7},
-    {ops::Op::shift_right, ">>", 7},  {ops::Op::add, "+", 8},           {ops::Op::sub, "-", 8},          {ops::Op::mul, "*", 9},
-    {ops::Op::div, "/", 9},           {ops::Op::floordiv, "//", 9},     {ops::Op::mod, "%", 9},
+    {ops::Op::logical_or, "or", 1},  {ops::Op::logical_and, "and", 2}, {ops::Op::eq, "==", 3},     {ops::Op::ne, "!=", 3},
+    {ops::Op::lt, "<", 3},           {ops::Op::le, "<=", 3},           {ops::Op::gt, ">", 3},      {ops::Op::ge, ">=", 3},
+    {ops::Op::bit_or, "|", 4},       {ops::Op::bit_xor, "^", 5},       {ops::Op::bit_and, "&", 6}, {ops::Op::shift_left, "<<", 7},
+    {ops::Op::shift_right, ">>", 7}, {ops::Op::add, "+", 8},           {ops::Op::sub, "-", 8},     {ops::Op::mul, "*", 9},
+    {ops::Op::div, "/", 9},          {ops::Op::floordiv, "//", 9},     {ops::Op::mod, "%", 9},
 };
 inline constexpr int precedence_guarded = 0;   // x[i] if g else o
 inline constexpr int precedence_loosest = 1;   // any operator, no guarded load

@@ -5,8 +5,8 @@
 //   K3  a var is defined at most once: by a let, as a loop's variable, or as the inner or result name of a carried value
 //   K4  a var is used only after its definition and inside the block of it (inner names: in the loop; results: after it)
 //   K5  an expression that is not a leaf, and every statement, is used at most once
-//   K6  an operation has its arity, arguments of one type as its row in ops.def allows, and the result type of the row; arithmetic
-//       and tests are on compute types, so that no operation rounds twice; bits keep the size
+//   K6  an operation has its arity, arguments of one type as its row in ops.def allows, and the result type of the row;
+//       arithmetic and tests are on compute types, so that no operation rounds twice; bits keep the size
 //   K7  a constant is a value of its type
 //   K8  group and worker are i64; references to params and vars have the type of what they name
 //   K9  offsets are i64; a load and a stored value have exactly the type of the buffer
@@ -93,7 +93,7 @@ class Checker {
     law(e.index < k_.exprs.size(), "K2: an expression is missing or outside the arena ({})", e.index);
     const Expr& x = k_[e];
     if (std::holds_alternative<Apply>(x.node) || std::holds_alternative<Load>(x.node)) {
-      law(!used_[e.index], "K5: expression {} is used more than once", e.index);
+      law(!used_[e.index], "K5: expression {}, {}, is used more than once", e.index, what(x));
       used_[e.index] = true;
     }
     std::visit(support::overloaded{
@@ -112,6 +112,12 @@ class Checker {
                    [&](const Load& l) { load(l, x.dtype); },
                },
                x.node);
+  }
+
+  std::string what(const Expr& x) const {
+    if (const Apply* a = std::get_if<Apply>(&x.node)) return std::string(ops::name(a->op));
+    const BufferId b = std::get<Load>(x.node).ref.buffer;
+    return "a load of " + (b.index < k_.buffers.size() ? k_[b].name : "nothing");
   }
 
   void constant(const Const& c, DType t) {
@@ -140,13 +146,18 @@ class Checker {
     if (row.typing == Typing::select) return k_[a.args[0]].dtype == DType::bool_;
     if (compute_type(t) != t) return false;
     switch (row.typing) {
-      case Typing::numeric: return is_float(t) ? row.on_floats : is_int(t) && row.on_integers;
+      case Typing::numeric:
+        return is_float(t) ? row.on_floats : is_int(t) && row.on_integers;
       case Typing::floating:
-      case Typing::test: return is_float(t);
-      case Typing::integral: return is_int(t);
-      case Typing::logical: return is_bool(t);
+      case Typing::test:
+        return is_float(t);
+      case Typing::integral:
+        return is_int(t);
+      case Typing::logical:
+        return is_bool(t);
       case Typing::comparison:
-      case Typing::select: break;
+      case Typing::select:
+        break;
     }
     return true;
   }
@@ -225,7 +236,8 @@ class Checker {
   void statement(const Let& x, std::vector<VarId>& scope) {
     expr(x.value);
     define(x.var, scope);
-    law(k_[x.value].dtype == k_[x.var].dtype, "K15: {} {} is bound to {}", name(k_[x.var].dtype), k_[x.var].name, name(k_[x.value].dtype));
+    law(k_[x.value].dtype == k_[x.var].dtype, "K15: {} {} is bound to {}", name(k_[x.var].dtype), k_[x.var].name,
+        name(k_[x.value].dtype));
   }
 
   void statement(const For& x, std::vector<VarId>& scope) {
@@ -278,8 +290,9 @@ std::optional<BrokenLaw> broken_law(const Kernel& k) { return Checker(k).run(); 
 void verify(const Kernel& k, const char* pass) {
   const auto broken = broken_law(k);
   if (!broken) return;
-  // Ids outside their arenas cannot be printed.
-  const std::string text = broken->what.starts_with("K2") ? std::string("(not printable)") : print(k);
+  // Ids outside their arenas and expressions inside themselves cannot be printed.
+  const bool printable = !broken->what.starts_with("K2") && !broken->what.starts_with("K5");
+  const std::string text = printable ? print(k) : "(not printable)";
   throw InternalError(fmt::format("after {}: kernel {}: {}\n{}", pass, k.name, broken->what, text));
 }
 

@@ -33,7 +33,8 @@ std::string fault(const std::string& phases) {
   std::vector<float> x(8, 1), s(8), t(4);
   try {
     run("kernel k\n  buffer x: f32 read_write = argument(0)\n  buffer s: f32 read_write = worker_scratch[4]\n"
-        "  buffer t: f32 read_write = launch_scratch[4]\n" + phases,
+        "  buffer t: f32 read_write = launch_scratch[4]\n" +
+            phases,
         {memory(x), memory(s), memory(t)});
   } catch (const InternalError& e) {
     return e.what();
@@ -85,28 +86,34 @@ TEST(Simulator, EmptyLoopsAndPhasesDoNothing) {
 }
 
 TEST(Simulator, GuardsExcludeAccesses) {
-  EXPECT_EQ(fault("  phase p groups 2\n    let g = group > 5\n    x[group] = (x[100] if g else 2f32)\n    x[-7] = 1f32 if g\n"), "none");
+  EXPECT_EQ(fault("  phase p groups 2\n    let g = group > 5\n    x[group] = (x[100] if g else 2f32)\n    x[-7] = 1f32 if g\n"),
+            "none");
   EXPECT_EQ(fault("  phase p groups 1\n    x[0] = 1f32\n    x[0] = x[0] + 1f32\n"), "none") << "one group may store again";
   EXPECT_EQ(fault("  phase p groups 2\n    x[group] = 1f32\n  phase q groups 2\n    x[1 - group] = 1f32\n"), "none");
 }
 
 TEST(Simulator, NegativeOffsetsOfReversedViews) {
   std::vector<float> x = {1, 2, 3};
-  run("kernel k\n  buffer x: f32 read_write = argument(0)\n  phase main groups 3\n    x[0 - group] = f32(group)\n", {{&x[2], -2, 1}});
+  run("kernel k\n  buffer x: f32 read_write = argument(0)\n  phase main groups 3\n    x[0 - group] = f32(group)\n",
+      {{&x[2], -2, 1}});
   EXPECT_EQ(x, (std::vector<float>{2, 1, 0}));
 }
 
 TEST(Simulator, ReportsAccessesOutOfBounds) {
-  expect_fault("  phase p groups 3\n    let v = x[group + 6]\n", "phase p, group 2", "argument x[8] is read outside its range 0 .. 8");
-  expect_fault("  phase p groups 1\n    x[-1] = 0f32\n", "phase p, group 0", "argument x[-1] is written outside its range 0 .. 8");
+  expect_fault("  phase p groups 3\n    let v = x[group + 6]\n", "phase p, group 2",
+               "argument x[8] is read outside its range 0 .. 8");
+  expect_fault("  phase p groups 1\n    x[-1] = 0f32\n", "phase p, group 0",
+               "argument x[-1] is written outside its range 0 .. 8");
   expect_fault("  phase p groups 1\n    s[4] = 0f32\n", "phase p, group 0", "scratch s[4] is written outside its range 0 .. 4");
-  expect_fault("  phase p groups 1\n    let v = t[9223372036854775807]\n", "phase p, group 0", "is read outside its range 0 .. 4");
+  expect_fault("  phase p groups 1\n    let v = t[9223372036854775807]\n", "phase p, group 0",
+               "is read outside its range 0 .. 4");
 }
 
 TEST(Simulator, ReportsReadsOfUnwrittenScratch) {
-  expect_fault("  phase p groups 1\n    s[0] = 1f32\n    let v = s[1]\n", "phase p, group 0", "scratch s[1] is read before this group");
-  expect_fault("  phase p groups 3\n    s[0] = 1f32 if group == 0\n    let v = s[0] if group == 2 else 0f32\n", "phase p, group 2",
-               "scratch s[0] is read before this group");
+  expect_fault("  phase p groups 1\n    s[0] = 1f32\n    let v = s[1]\n", "phase p, group 0",
+               "scratch s[1] is read before this group");
+  expect_fault("  phase p groups 3\n    s[0] = 1f32 if group == 0\n    let v = s[0] if group == 2 else 0f32\n",
+               "phase p, group 2", "scratch s[0] is read before this group");
   expect_fault("  phase p groups 1\n    s[0] = 1f32\n  phase q groups 1\n    let v = s[0]\n", "phase q, group 0",
                "is read before this group");
   expect_fault("  phase p groups 2\n    t[group] = 1f32\n  phase q groups 4\n    let v = t[group]\n", "phase q, group 2",
@@ -121,8 +128,10 @@ TEST(Simulator, ReportsRacesAndDoubleStores) {
                "argument x[0] is read, and written by group 0 of the same phase");
   expect_fault("  phase p groups 3\n    x[group] = x[group + 1]\n", "phase p, group 1",
                "argument x[1] is written, and read by group 0 of the same phase");
-  expect_fault("  phase a groups 1\n    t[0] = 1f32\n    t[1] = 1f32\n  phase p groups 3\n    t[0] = 1f32 if group == 0\n"
-               "    let v = t[0] if group == 2 else 0f32\n", "phase p, group 2", "scratch t[0] is read, and written by group 0");
+  expect_fault(
+      "  phase a groups 1\n    t[0] = 1f32\n    t[1] = 1f32\n  phase p groups 3\n    t[0] = 1f32 if group == 0\n"
+      "    let v = t[0] if group == 2 else 0f32\n",
+      "phase p, group 2", "scratch t[0] is read, and written by group 0");
   expect_fault("  phase p groups 4\n    let v = x[5] if group < 3 else 0f32\n    x[5] = 1f32 if group == 3\n", "phase p, group 3",
                "argument x[5] is written, and read by group 0");
 }
@@ -155,7 +164,8 @@ TEST(Simulator, RefusesWhatIsNotExpanded) {
 TEST(Simulator, CallsTheLibraryInDoublePrecision) {
   std::vector<double> y(3);
   run("kernel k\n  buffer y: f64 write = argument(0)\n  phase p groups 1\n    y[0] = exp(0.3f64)\n    y[1] = pow(3f64, 0.7f64)\n"
-      "    y[2] = sin(1e+10f64)\n", {memory(y)});
+      "    y[2] = sin(1e+10f64)\n",
+      {memory(y)});
   EXPECT_EQ(y[0], std::exp(0.3));
   EXPECT_EQ(y[1], std::pow(3.0, 0.7));
   EXPECT_EQ(y[2], std::sin(1e10));
@@ -163,7 +173,8 @@ TEST(Simulator, CallsTheLibraryInDoublePrecision) {
 
 TEST(Simulator, RunsInTheDefaultFloatingPointState) {
   std::vector<float> y(1);
-  const auto k = simulate(parse("kernel k\n  buffer y: f32 read_write = argument(0)\n  phase p groups 1\n    y[0] = y[0] / 3f32\n"));
+  const auto k =
+      simulate(parse("kernel k\n  buffer y: f32 read_write = argument(0)\n  phase p groups 1\n    y[0] = y[0] / 3f32\n"));
   std::fesetround(FE_UPWARD);
   y[0] = 1;
   k->run({{memory(y)}, {}});
@@ -180,7 +191,7 @@ std::vector<std::uint64_t> samples(DType t, std::mt19937_64& random) {
   std::vector<std::uint64_t> bits;
   if (is_bool(t)) return {0, 1};
   const int width = 8 * byte_size(t);
-  for (int i = 0; i < width; i += width > 16 ? 3 : 1) bits.push_back(std::uint64_t{1} << i), bits.push_back(~std::uint64_t{0} << i);
+  for (int i = 0; i<width; i += width> 16 ? 3 : 1) bits.push_back(std::uint64_t{1} << i), bits.push_back(~std::uint64_t{0} << i);
   for (std::int64_t i : {0, 1, 2, 3, 7, -1, -2, -3, -7}) {
     bits.push_back(static_cast<std::uint64_t>(i));
     if (is_float(t)) {
@@ -190,7 +201,8 @@ std::vector<std::uint64_t> samples(DType t, std::mt19937_64& random) {
     }
   }
   if (is_float(t))
-    for (double v : {0.0, -0.0, 1e300, -1e300, std::numeric_limits<double>::quiet_NaN(), 0.5, 1.5, 2.5, -0.5, 2147483648.0, 1e19}) {
+    for (double v :
+         {0.0, -0.0, 1e300, -1e300, std::numeric_limits<double>::quiet_NaN(), 0.5, 1.5, 2.5, -0.5, 2147483648.0, 1e19}) {
       std::uint64_t b = 0;
       ops::store(t, &b, {ops::round_to(t, v)});
       bits.push_back(b);
@@ -219,7 +231,8 @@ void compare(const std::string& call, std::vector<Column>& args, DType result, E
     buffers.push_back(args[a].memory());
   }
   buffers.push_back(r.memory());
-  text += fmt::format("  buffer r: {} write = argument(9)\n  phase p groups {}\n    r[group] = {}\n", name(result), r.size(), call);
+  text +=
+      fmt::format("  buffer r: {} write = argument(9)\n  phase p groups {}\n    r[group] = {}\n", name(result), r.size(), call);
   run(text, buffers);
   for (std::size_t i = 0; i < r.size(); ++i) {
     ops::Scalar values[3];
@@ -271,8 +284,10 @@ TEST(Simulator, ConversionsAreTheReference) {
       const DType from = static_cast<DType>(f), to = static_cast<DType>(r);
       const std::vector<std::uint64_t> bits = samples(from, random);
       std::vector<Column> args = {Column(from, bits.size())};
-      for (std::size_t i = 0; i < bits.size(); ++i) std::memcpy(args[0].at(i), &bits[i], static_cast<std::size_t>(byte_size(from)));
-      compare(fmt::format("{}(x0[group])", name(to)), args, to, [&](const ops::Scalar* v, std::size_t) { return ops::cast(from, to, *v); });
+      for (std::size_t i = 0; i < bits.size(); ++i)
+        std::memcpy(args[0].at(i), &bits[i], static_cast<std::size_t>(byte_size(from)));
+      compare(fmt::format("{}(x0[group])", name(to)), args, to,
+              [&](const ops::Scalar* v, std::size_t) { return ops::cast(from, to, *v); });
       if (byte_size(from) == byte_size(to))
         compare(fmt::format("bits_{}(x0[group])", name(to)), args, to,
                 [&](const ops::Scalar*, std::size_t i) { return ops::load(to, args[0].at(i)); });

@@ -131,8 +131,7 @@ TEST(Verifier, K6Typing) {
     return [=](Lawful& l) {
       Builder b = l.builder();
       std::vector<ExprId> values;
-      for (DType a : args)
-        values.push_back(is_float(a) ? b.constant(a, 1) : is_bool(a) ? b.boolean(true) : b.integer(1, a));
+      for (DType a : args) values.push_back(is_float(a) ? b.constant(a, 1) : is_bool(a) ? b.boolean(true) : b.integer(1, a));
       l.k.exprs.push_back({Apply{op, values}, t});
       const ExprId e{static_cast<std::uint32_t>(l.k.exprs.size() - 1)};
       l.k.phases[0].body.push_back(b.statement(Let{b.fresh("w", t), e}));
@@ -168,7 +167,7 @@ TEST(Verifier, K7Constants) {
 
 TEST(Verifier, K8References) {
   breaks("K8", [](Lawful& l) { l.k.exprs[l.groups.index].dtype = DType::i32_; });
-  breaks("K8", [](Lawful& l) { l.k.vars[l.result.index].dtype = DType::f64_; l.k.vars[l.inner.index].dtype = DType::f64_; });
+  breaks("K8", [](Lawful& l) { l.k.exprs[l.stmt<Store>(l.store).value.index].dtype = DType::f64_; });
   breaks("K8", [](Lawful& l) { l.k.exprs[l.stmt<Store>(l.store).ref.offset.index].dtype = DType::i32_; });
 }
 
