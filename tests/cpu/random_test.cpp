@@ -1,5 +1,6 @@
-// Random kernels: nested loops with carries, branches, guards, every operation and conversion; the CPU and the simulator store
-// the same bits. SPDX-License-Identifier: Apache-2.0
+// Random kernels of nested loops with carries, branches, guards, every operation and every conversion: the CPU and the simulator
+// store the same bits.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cmath>

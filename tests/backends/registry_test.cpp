@@ -31,9 +31,14 @@ TEST(registry, names_what_is_there_and_refuses_the_rest) {
   EXPECT_EQ(code_of("tpu"), ErrorCode::bad_argument);
 }
 
-TEST(registry, the_cpu_says_what_it_is) {
-  EXPECT_NE(cpu::host_description().find("thread"), std::string::npos);
-  EXPECT_EQ(cpu::absent(), std::nullopt);
+TEST(registry, the_cpu_says_what_it_is_or_why_it_is_absent) {
+  if (!cpu::absent()) {
+    EXPECT_NE(cpu::host_description().find("thread"), std::string::npos);
+    return;
+  }
+  EXPECT_EQ(code_of("cpu"), ErrorCode::backend_absent);
+  EXPECT_THROW(cpu::compile({}), Error);
+  EXPECT_THROW(cpu::emit({}, "llvm"), Error);
 }
 
 }  // namespace
