@@ -101,6 +101,7 @@ Facts::Facts(const ir::Program& p) : axis_count(static_cast<std::uint32_t>(p.axe
       Slots now;
       for (const auto& bound : {p.axes[a].lo, p.axes[a].hi})
         if (bound) now = slots_union(now, value[bound->index]);
+      if (p.axes[a].piece) now = slots_union(now, {slot(*p.axes[a].piece)});  // the elements of the current piece
       update(range[a], std::move(now));
     }
     for (std::size_t v = 0; v < p.values.size(); ++v) update(value[v], compute(p, *this, p.values[v]));
