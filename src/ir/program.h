@@ -33,7 +33,7 @@ enum class Order : std::uint8_t { tree, left };
 enum class Relax : std::uint8_t { none, narrow, tf32, split_tf32, approx };
 
 // ---- the nodes -----------------------------------------------------------------------------------------------------
-struct Const {  // a literal; of a float type it is `f`, else `i`
+struct Const {  // a literal; of a float type it is `f` (a real literal keeps its digits, users round them to the type), else `i`
   double f = 0;
   std::int64_t i = 0;
 };

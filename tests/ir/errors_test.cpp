@@ -90,7 +90,7 @@ TEST_F(Rows, declarations) {
           {"contracts are promises about integers"});
   refused(ErrorCode::type_mismatch, [&] { b.require(i(3), at()); });
   refused(ErrorCode::type_mismatch, [&] { b.scalar("k", i32, f(0.5), at()); });
-  refused(ErrorCode::type_mismatch, [&] { b.scalar("k", DType::i8_, i(300), at()); }, {"300 does not fit i8"});
+  refused(ErrorCode::type_mismatch, [&] { b.scalar("m", DType::i8_, i(300), at()); }, {"300 does not fit i8"});
   refused(ErrorCode::not_supported, [&] { b.require(op(Op::lt, {coord(row), i(3)}), at()); });
   refused(ErrorCode::not_supported, [&] { store(s, {row}, f(0)); }, {"before parallel"});
   b.parallel({row}, at());
