@@ -23,13 +23,13 @@ DEVICES = present_devices()
 
 def bf16(values):
     """float32 values rounded to bf16, as the u2 bits that files hold."""
-    bits = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)
+    bits = np.asarray(values, np.float32).view(np.uint32).astype(np.int64)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
     return np.where(np.isnan(values), np.uint16(0x7FC0), rounded).astype(np.uint16)
 
 
 def from_bf16(bits):
-    return (np.asarray(bits, np.uint32) << 16).view(np.float32)
+    return np.left_shift(np.asarray(bits, np.uint32), 16, dtype=np.uint32).view(np.float32)
 
 
 class ToolTest(unittest.TestCase):
@@ -72,10 +72,8 @@ class ToolTest(unittest.TestCase):
         return arrays[0] if len(arrays) == 1 else arrays
 
     def each(self, program, outs, *options, check=True, **arguments):
-        """(device, outputs) for every device that is present."""
-        for device in DEVICES:
-            with self.subTest(device=device):
-                yield device, self.run_on(device, program, outs, *options, check=check, **arguments)
+        """[(device, outputs)] for every device that is present."""
+        return [(device, self.run_on(device, program, outs, *options, check=check, **arguments)) for device in DEVICES]
 
     def refused(self, program, *options, **arguments):
         """The first error of a run that must end with exit code 2."""
