@@ -145,8 +145,15 @@ ValueId Builder::adapt(ValueId v, Type to, const Where& where) {
   }
   if (value.dtype == to.dtype) return intern(value.node, to, std::move(axes), value.where);  // weakness is only a rule of typing
   if (const auto* op = std::get_if<Elementwise>(&value.node); op && value.weak && op->op == ops::Op::where) {
-    // The branches take the type themselves, so that no float64 remains in a float32 program.
-    const std::vector<ValueId> args{op->args[0], adapt(op->args[1], to, where), adapt(op->args[2], to, where)};
+    // The branches take the type themselves, so that no float64 remains in a float32 program; the choice is made in the compute
+    // type like every operation.
+    const DType compute = compute_type(to.dtype);
+    std::vector<ValueId> args{op->args[0]};
+    for (std::size_t k = 1; k < 3; ++k) args.push_back(adapt(adapt(op->args[k], to, where), {compute, to.weak}, where));
+    if (compute != to.dtype) {
+      const ValueId wide = intern(Elementwise{ops::Op::where, args}, {compute, to.weak}, axes, value.where);
+      return intern(Elementwise{ops::Op::cast, {wide}}, to, std::move(axes), value.where);
+    }
     return intern(Elementwise{ops::Op::where, args}, to, std::move(axes), value.where);
   }
   return intern(Elementwise{ops::Op::cast, {v}}, to, std::move(axes), value.where);

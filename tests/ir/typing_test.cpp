@@ -169,6 +169,14 @@ TEST_F(Stores, narrow_integers_keep_what_was_selected_from_them) {
   EXPECT_FALSE(stores(DType::u8_, [&] { return op(Op::maximum, {of(DType::i8_), i(0)}); }));
 }
 
+TEST_F(Stores, chosen_literals_take_the_stored_type) {
+  EXPECT_TRUE(stores(DType::i8_, [&] { return op(Op::where, {of(DType::bool_), i(0), i(1)}); }));
+  EXPECT_TRUE(stores(DType::f16_, [&] { return op(Op::where, {of(DType::bool_), i(0), f(0.5)}); }));
+  EXPECT_TRUE(stores(DType::f64_, [&] { return op(Op::where, {of(DType::bool_), i(0), f(0.5)}); }));
+  EXPECT_FALSE(stores(DType::i8_, [&] { return op(Op::where, {of(DType::bool_), i(0), i(200)}); }));
+  EXPECT_FALSE(stores(DType::i32_, [&] { return op(Op::where, {of(DType::bool_), i(0), f(0.5)}); }));
+}
+
 TEST_F(Stores, chosen_indices_fit_i32) {
   EXPECT_TRUE(stores(DType::i32_, [&] { return reduce("argmax", wide(), {k()}); }));
   EXPECT_TRUE(stores(DType::i64_, [&] { return reduce("argmin", wide(), {k()}); }));
