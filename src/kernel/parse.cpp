@@ -120,7 +120,7 @@ class Parser {
     if (lines_.empty()) fail(1, "there is no kernel");
     open(0);
     word("kernel");
-    k_.name = name();
+    k_.name = any_word();
     close();
     while (more(1) && peek_word("param")) param();
     while (more(1) && peek_word("buffer")) buffer();
@@ -128,7 +128,7 @@ class Parser {
       open(1);
       word("phase");
       Phase p;
-      p.name = name();
+      p.name = any_word();
       word("groups");
       p.groups = expression(precedence_loosest);
       close();
@@ -166,6 +166,11 @@ class Parser {
   }
   void word(std::string_view text) {
     if (!accept(text)) error(fmt::format("{} is expected before {}", text, peek().text));
+  }
+  std::string any_word() {
+    const Token t = next();
+    if (t.kind != Token::Kind::word) error(fmt::format("a name is expected, not {}", t.text));
+    return std::string(t.text);
   }
   std::string name() {
     const Token t = next();

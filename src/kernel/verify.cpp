@@ -1,6 +1,6 @@
 // The laws of kernel IR. Every pass leaves them true; backends and the simulator rely on them.
-//   K1  names of the kernel, its params, buffers, vars and phases are identifiers that the text form does not reserve; params,
-//       buffers and vars share one namespace without repeats, and so do phases
+//   K1  names are identifiers; params, buffers and vars share one namespace without repeats, and none of them is a word that the
+//       text form reserves; phases do not repeat
 //   K2  every id is inside its arena, and no id that is needed is missing
 //   K3  a var is defined at most once: by a let, as a loop's variable, or as the inner or result name of a carried value
 //   K4  a var is used only after its definition and inside the block of it (inner names: in the loop; results: after it)
@@ -71,21 +71,20 @@ class Checker {
   }
 
  private:
-  void identifier(const std::string& name, const char* what) {
-    law(is_identifier(name) && !is_reserved(name), "K1: the {} '{}' has no usable name", what, name);
-  }
-
   void names() {
+    law(is_identifier(k_.name), "K1: the kernel '{}' has no usable name", k_.name);
     std::unordered_set<std::string> taken, phases;
-    const auto claim = [&](std::unordered_set<std::string>& names, const std::string& name, const char* what) {
-      identifier(name, what);
-      law(names.insert(name).second, "K1: the name {} is used twice", name);
+    const auto claim = [&](const std::string& name, const char* what) {
+      law(is_identifier(name) && !is_reserved(name), "K1: the {} '{}' has no usable name", what, name);
+      law(taken.insert(name).second, "K1: the name {} is used twice", name);
     };
-    identifier(k_.name, "kernel");
-    for (const Param& p : k_.params) claim(taken, p.name, "param");
-    for (const Buffer& b : k_.buffers) claim(taken, b.name, "buffer");
-    for (const Var& v : k_.vars) claim(taken, v.name, "var");
-    for (const Phase& p : k_.phases) claim(phases, p.name, "phase");
+    for (const Param& p : k_.params) claim(p.name, "param");
+    for (const Buffer& b : k_.buffers) claim(b.name, "buffer");
+    for (const Var& v : k_.vars) claim(v.name, "var");
+    for (const Phase& p : k_.phases) {
+      law(is_identifier(p.name), "K1: the phase '{}' has no usable name", p.name);
+      law(phases.insert(p.name).second, "K1: the phase {} is named twice", p.name);
+    }
   }
 
   // ---- expressions ----

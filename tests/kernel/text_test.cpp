@@ -69,6 +69,11 @@ TEST(Text, CommentsAndBlankLinesAreNotKept) {
             "kernel k\n  phase main groups 0\n");
 }
 
+TEST(Text, KernelsAndPhasesMayHaveAnyName) {
+  const std::string text = "kernel group\n  phase let groups 0\n";
+  EXPECT_EQ(print(parse(text)), text);
+}
+
 TEST(Text, OperatorsKeepTheirTree) {
   for (const char* value : {"i[0] - (i[1] - i[2])", "(i[0] + i[1]) * i[2] // 3 % 4", "i[0] << 1 + 2", "(i[0] << 1) + 2",
                             "i[0] & i[1] ^ i[2] | i[3]", "i[0] & (i[1] ^ (i[2] | i[3]))", "neg(i[0] - -1)", "i[i[i[0]]]",
@@ -107,7 +112,8 @@ TEST(Text, ConstantsKeepTheirBits) {
 
 TEST(Text, ErrorsNameTheLine) {
   EXPECT_NE(syntax_error("", 1).find("no kernel"), std::string::npos);
-  syntax_error("kernel phase\n", 1);
+  syntax_error("kernel 7\n", 1);
+  syntax_error("kernel k\n  param group: i64 = extent(0)\n", 2);
   syntax_error("kernel k\n  param n: i65 = extent(0)\n", 2);
   syntax_error("kernel k\n  param n: i64 = extent(99999999999999999999)\n", 2);
   syntax_error("kernel k\n  param n: i64 = extent(0)\n  param n: i64 = extent(1)\n", 3);
