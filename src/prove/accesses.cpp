@@ -44,6 +44,13 @@ bool unbounded_data(const Terms& terms, const Poly& p, bool above) {
   return false;
 }
 
+// An operation in p whose result may not be what its operands say, because it wraps.
+std::optional<ValueId> may_wrap(const Terms& terms, const Poly& p) {
+  for (AtomId a : terms.closure({p}))
+    if (terms[a].wrapped) return terms[a].value;
+  return std::nullopt;
+}
+
 struct Component {  // lo <= index < hi is asked
   Poly index, lo, hi;
   std::string text, lo_text, hi_text;
@@ -63,6 +70,13 @@ class Checker {
       if (above_ok && below_ok) continue;
       const std::string missing =
           above_ok ? fmt::format("{} <= {}", c.lo_text, c.text) : fmt::format("{} < {}", c.text, c.hi_text);
+      if (const std::optional<ValueId> v = may_wrap(terms_, c.index)) {
+        refusals_.push_back({ErrorCode::out_of_bounds, where,
+                             fmt::format("{} is not proved to stay in its {}: {} may wrap around in {}", access, container,
+                                         ir::describe_expression(p_, *v), name(p_[*v].dtype)),
+                             "bound its arguments with require, or compute it in i64", ""});
+        return;
+      }
       if (unbounded_data(terms_, c.index, !above_ok)) {
         refusals_.push_back({ErrorCode::unproved_gather, where, fmt::format("{}: nothing says {}", access, missing),
                              declare(c, hint), ""});
@@ -72,8 +86,10 @@ class Checker {
       if (!above_ok) violated.push_back(above);
       if (!below_ok) violated.push_back(below);
       std::string message = fmt::format("{} leaves its {}", access, container);
-      if (std::optional<Assignment> w = find_witness(terms_, violated, shape, given)) {
-        const std::string point = describe_point(terms_, *w, {c.index});
+      std::vector<Poly> index;
+      for (const Component& x : components) index.push_back(x.index);
+      if (std::optional<Assignment> w = find_witness(terms_, violated, index, shape, given)) {
+        const std::string point = describe_point(terms_, *w, index);
         if (!point.empty()) message += ", for example at " + point;
         std::vector<std::string> sizes;
         for (const Poly& s : shape) sizes.push_back(fmt::format("{}", evaluate(terms_, s, *w)));
@@ -265,12 +281,27 @@ std::vector<Poly> element_of(Terms& terms, ir::TensorId tensor, const std::vecto
 }
 
 std::vector<Poly> instance_facts(Terms& terms, const Env& env) {
+  const ir::Program& p = terms.program();
   std::vector<Poly> facts;
   Env own;
   own.copy = env.copy;
-  for (AxisId a : terms.program().program_axes) {
+  for (AxisId a : p.program_axes) {
     auto [lo, hi] = terms.range(a, own);
     facts.push_back(hi - 1 - lo);
+  }
+  // A tensor over program axes has elements then, so what its contract promises is possible.
+  for (const ir::Tensor& t : p.tensors) {
+    if (!t.contract.lo || !t.contract.hi) continue;
+    bool has_elements = true;
+    for (const ir::Dim& d : t.dims)
+      for (const ir::Factor& f : d) has_elements = has_elements && (f.axis ? p[f.axis].program && f.offset >= 0 : f.offset >= 1);
+    if (!has_elements) continue;
+    const Poly room = terms.exact(*t.contract.hi, {}) - terms.exact(*t.contract.lo, {});
+    facts.push_back(room - 1);
+    if (!t.contract.distinct) continue;
+    Poly size(1);
+    for (const ir::Dim& d : t.dims) size = size * terms.extent(d);
+    facts.push_back(room - size);
   }
   return facts;
 }
@@ -278,8 +309,11 @@ std::vector<Poly> instance_facts(Terms& terms, const Env& env) {
 void check_loads(Terms& terms, std::vector<Refusal>& refusals) {
   Checker checker(terms, refusals);
   const Sites sites = sites_of(terms, all_roots(terms.program()), {});
-  for (const LoadSite& s : sites.loads) checker.load(s);
   for (const ReplaceSite& s : sites.replaces) checker.replace(s);
+  // What a replacement outside its range would read is not told again.
+  const bool replaced = refusals.empty();
+  for (const LoadSite& s : sites.loads)
+    if (replaced || s.env.replaced.empty()) checker.load(s);
 }
 
 void check_store_bounds(Terms& terms, const ir::Store& store, std::vector<Refusal>& refusals) {

@@ -161,6 +161,4 @@ bool Terms::proves(const Poly& p, const std::vector<Poly>& given) {
   }
 }
 
-bool Terms::contradicts(const std::vector<Poly>& given) { return nonnegative(Poly(-1), given); }
-
 }  // namespace cosmati::prove

@@ -10,12 +10,12 @@
 namespace cosmati::prove {
 namespace {
 
-constexpr int max_depth = 9;
-constexpr int max_nodes = 500;
+// Short proofs first: depth and nodes of each try.
+constexpr std::pair<int, int> tries[] = {{3, 150}, {6, 300}, {9, 500}};
 
 class Search {
  public:
-  Search(const Terms& terms, const std::vector<Poly>& facts) : terms_(terms), facts_(facts) {}
+  Search(const Terms& terms, const std::vector<Poly>& facts, int nodes) : terms_(terms), facts_(facts), nodes_(nodes) {}
 
   bool run(Poly p, int depth) {
     if (--nodes_ < 0) return false;
@@ -93,17 +93,18 @@ class Search {
   const Terms& terms_;
   const std::vector<Poly>& facts_;
   std::map<Poly, int> seen_;
-  int nodes_ = max_nodes;
+  int nodes_;
 };
 
 }  // namespace
 
 bool follows(const Terms& terms, const Poly& p, const std::vector<Poly>& facts) {
   try {
-    return Search(terms, facts).run(p, max_depth);
+    for (const auto& [depth, nodes] : tries)
+      if (Search(terms, facts, nodes).run(p, depth)) return true;
   } catch (const TooLarge&) {
-    return false;
   }
+  return false;
 }
 
 }  // namespace cosmati::prove

@@ -150,7 +150,7 @@ std::vector<Poly> with(std::vector<Poly> facts, const Poly& more) {
 
 // A point where all the differences are 0 and `more` >= 0.
 std::optional<Assignment> meeting(const Terms& terms, const std::vector<Poly>& facts) {
-  return find_witness(terms, {Poly(-1)}, {}, facts);
+  return find_witness(terms, {Poly(-1)}, {}, {}, facts);
 }
 
 std::vector<Poly> load_facts(Terms& terms, const LoadSite& site) {
@@ -391,9 +391,9 @@ void check_inout_reads(Terms& terms, ir::TensorId tensor, std::vector<Refusal>& 
         if (ir::contains(p[site.value].axes, p[*stream].piece)) axes = ir::set_union(axes, {p[*stream].piece});
       if (reads_own(terms, site, s, axes) || reads_other(terms, site, s)) continue;
       refusals.push_back({ErrorCode::store_conflict, p[site.value].where,
-                          fmt::format("{} reads an element of {} that another instance stores with {}{}",
-                                      ir::describe(p, l.tensor, l.index), p[tensor].name, ir::describe(p, s.tensor, s.index),
-                                      line(s.where)),
+                          fmt::format("{} reads an element of {} that another {} stores with {}{}",
+                                      ir::describe(p, l.tensor, l.index), p[tensor].name, s.stream ? "instance or step" : "instance",
+                                      ir::describe(p, s.tensor, s.index), line(s.where)),
                           fmt::format("read {} where it is stored, or store into a separate out", p[tensor].name), ""});
       break;
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "prove/search.h"
 #include "support/overloaded.h"
 
 namespace cosmati::prove {
@@ -215,16 +216,19 @@ Poly Terms::minimum(const Poly& a, const Poly& b) {
 // ---- division --------------------------------------------------------------------------------------------------------
 
 bool Terms::positive(const Poly& d, const std::vector<Poly>& context) {
-  if (nonnegative(d - 1, context)) return true;
-  if (d.terms().size() != 1 || d.terms().begin()->second < 0) return false;
+  if (nonnegative(d - 1)) return true;
   std::vector<Poly> roots = context;
   roots.push_back(d);
+  roots.insert(roots.end(), globals_.begin(), globals_.end());
   const std::vector<Poly> facts = known(closure(roots), {});
+  if (follows(*this, d - 1, facts)) return true;
+  // A product is not 0 when assuming so of each factor contradicts the facts.
+  if (d.terms().size() != 1 || d.terms().begin()->second < 0) return false;
   for (AtomId a : d.atoms()) {
     if (!atoms_[a].nonnegative) return false;
     std::vector<Poly> without;
     for (const Poly& f : facts) without.push_back(f.substitute(a, 0));
-    if (!contradicts(without)) return false;
+    if (!follows(*this, Poly(-1), without)) return false;
   }
   return true;
 }
@@ -245,6 +249,7 @@ AtomId Terms::divided(AtomKind kind, const Poly& n, const Poly& d) {
   } else {
     atom.nonnegative = d_nonnegative;
     if (atom.divisor_positive) atom.facts = {d - 1 - self};
+    else if (d_nonnegative) atom.facts = {d - self};  // x % 0 is 0
     if (n_nonnegative && d_nonnegative) atom.facts.push_back(n - self);
   }
   atoms_[id] = std::move(atom);
@@ -371,7 +376,10 @@ Poly Terms::ring(ValueId value, const Env& env) {
 
 Poly Terms::exact(ValueId value, const Env& env) {
   const Poly p = ring(value, env);
-  return fits(p, program_[value].dtype) ? p : opaque(value, env);
+  if (fits(p, program_[value].dtype)) return p;
+  const Poly q = opaque(value, env);
+  atoms_[*q.as_atom()].wrapped = true;
+  return q;
 }
 
 Poly Terms::node(ValueId value, const Env& env) {

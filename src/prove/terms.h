@@ -31,6 +31,7 @@ struct Atom {
   std::vector<Poly> facts;                // each >= 0
   bool nonnegative = false;
   bool wide = false;           // a 64-bit value that nothing bounds
+  bool wrapped = false;  // opaque: because its arithmetic may wrap
   bool divisor_positive = false;  // quotient, remainder
 };
 
@@ -70,8 +71,6 @@ class Terms {
   bool nonnegative(const Poly& p, const std::vector<Poly>& given = {});
   // The same with case distinctions, then isl.
   bool proves(const Poly& p, const std::vector<Poly>& given = {});
-  // No values satisfy all of `given`.
-  bool contradicts(const std::vector<Poly>& given);
 
   // d >= 1 wherever the atoms of `context` have values.
   bool positive(const Poly& d, const std::vector<Poly>& context);

@@ -171,15 +171,17 @@ class Finder {
 
 }  // namespace
 
-std::optional<Assignment> find_witness(const Terms& terms, const std::vector<Poly>& violated, const std::vector<Poly>& also,
-                                       const std::vector<Poly>& given) {
+std::optional<Assignment> find_witness(const Terms& terms, const std::vector<Poly>& violated, const std::vector<Poly>& point,
+                                       const std::vector<Poly>& shape, const std::vector<Poly>& given) {
   std::optional<Assignment> found;
   try {
-    Finder finder(terms, violated, also, given);
+    std::vector<Poly> roots = violated;
+    roots.insert(roots.end(), point.begin(), point.end());
+    Finder finder(terms, roots, shape, given);
     for (int attempt = 0; attempt < attempts && !found; ++attempt) {
-      finder.run(attempt, [&](const Assignment& point) {
+      finder.run(attempt, [&](const Assignment& values) {
         for (const Poly& p : violated)
-          if (evaluate(terms, p, point) < 0) found = point;
+          if (evaluate(terms, p, values) < 0) found = values;
         return found.has_value();
       });
     }

@@ -8,9 +8,9 @@ namespace cosmati::prove {
 using Assignment = std::map<AtomId, std::int64_t>;
 
 // Values for the atoms of all these polynomials, facts included, where one of `violated` is negative. Small distinct extents
-// first, so that the example reads well.
-std::optional<Assignment> find_witness(const Terms& terms, const std::vector<Poly>& violated, const std::vector<Poly>& also,
-                                       const std::vector<Poly>& given);
+// first, so that the example reads well. What `point` mentions has a value too, and the extents in `shape`.
+std::optional<Assignment> find_witness(const Terms& terms, const std::vector<Poly>& violated, const std::vector<Poly>& point,
+                                       const std::vector<Poly>& shape, const std::vector<Poly>& given);
 // An element of 0 .. dims that none of the index tuples reaches; nothing where a loaded value takes part.
 std::optional<std::vector<std::int64_t>> find_unreached(const Terms& terms, const std::vector<Poly>& dims,
                                                         const std::vector<std::vector<Poly>>& tuples);
