@@ -18,7 +18,14 @@
 namespace cosmati::cpu {
 namespace {
 
-constexpr const char* lean_passes = "function(sroa,early-cse<memssa>,instcombine,simplifycfg,loop-mssa(licm),gvn,instcombine)";
+// From LLVM 18 on, a combiner named in a pipeline ends the process when one sweep leaves something to do, unless told not to
+// look.
+std::string lean_passes() {
+  unsigned major = 0, minor = 0, patch = 0;
+  LLVMGetVersion(&major, &minor, &patch);
+  const char* combine = major >= 18 ? "instcombine<no-verify-fixpoint>" : "instcombine";
+  return fmt::format("function(sroa,early-cse<memssa>,{0},simplifycfg,loop-mssa(licm),gvn,{0})", combine);
+}
 
 std::string take(char* message) {
   std::string text = message ? message : "";
@@ -133,7 +140,7 @@ void Unit::finish(int optimization) {
   verify("as generated");
   if (optimization == 0) return;
   const LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-  const LLVMErrorRef error = LLVMRunPasses(module_, lean_passes, machine_, options);
+  const LLVMErrorRef error = LLVMRunPasses(module_, lean_passes().c_str(), machine_, options);
   LLVMDisposePassBuilderOptions(options);
   expect(error, "passes");
   verify("after the passes");
