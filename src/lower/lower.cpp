@@ -668,10 +668,6 @@ class Lowering {
       }
     }
     body.carried[id] = inside;
-    for (const ir::Store& store : p_.stores)
-      if (store.stream == id && runs_stores_) emit_store(store, &body);
-    for (std::uint32_t child = 0; child < p_.streams.size(); ++child)
-      if (p_.streams[child].parent == id && stores_inside(StreamId{child})) stream_results(StreamId{child}, &body);
     std::size_t scalar = 0;
     for (std::uint32_t i = 0; i < stream.carries.size(); ++i) {
       const ir::Carry& carry = stream.carries[i];
@@ -683,6 +679,11 @@ class Lowering {
         b_.store(*inner->block, state[i].next->buffer, array_offset(*state[i].next, inner), b_.cast(reg(carry.dtype), emit(carry.next, inner)));
       });
     }
+    // After every next: a next may read an element that a store of this body overwrites.
+    for (const ir::Store& store : p_.stores)
+      if (store.stream == id && runs_stores_) emit_store(store, &body);
+    for (std::uint32_t child = 0; child < p_.streams.size(); ++child)
+      if (p_.streams[child].parent == id && stores_inside(StreamId{child})) stream_results(StreamId{child}, &body);
     for (std::uint32_t i = 0; i < stream.carries.size(); ++i) {
       if (!state[i].array) continue;
       loops(state[i].array->axes, &body, [&](Scope* inner) {

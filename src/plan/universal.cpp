@@ -180,14 +180,20 @@ class Universal {
   void store_phases() {
     Phase main{"instances", {}, {}};
     std::vector<Root> late;  // stores into memory that this phase also reads
-    std::set<StreamId> streams;
+    std::set<StreamId> streams, late_streams;
+    std::vector<StreamId> running;
     AxisSet main_axes;
     for (std::uint32_t i = 0; i < p_.stores.size(); ++i) {
       const ir::Store& store = p_.stores[i];
       if (store.stream) {
+        refuse_other_reads(store);
         StreamId outermost = *store.stream;
         while (p_[outermost].parent) outermost = *p_[outermost].parent;
-        if (streams.insert(outermost).second) main.roots.push_back(StreamRoot{outermost});
+        bool fresh = streams.insert(outermost).second;
+        if (read_by_program(store.tensor))
+          late_streams.insert(outermost);
+        else if (fresh)
+          running.push_back(outermost);
         continue;
       }
       if (!p_[store.value].done.empty()) continue;
@@ -199,11 +205,17 @@ class Universal {
         main.roots.push_back(StoreRoot{i});
       }
     }
+    for (StreamId s : running)
+      if (!late_streams.count(s)) main.roots.push_back(StreamRoot{s});
+    if (!late_streams.empty() && late.size() + late_streams.size() > 1)
+      throw Error(ErrorCode::not_supported, p_[*late_streams.begin()].where,
+                  "a stream stores into memory that the program also reads, and so does another store", "store to another parameter");
     // With several such stores, each one's value is complete before the first of them writes.
     if (late.size() > 1)
       for (const Root& root : late) early_.insert(p_.stores[std::get<StoreRoot>(root).store].value);
     for (ValueId v : early_) main.roots.push_back(FillRoot{v});
     main.roots.insert(main.roots.end(), late.begin(), late.end());
+    for (StreamId s : late_streams) main.roots.push_back(StreamRoot{s});
     if (!main.roots.empty()) {
       main.instances = place(p_.program_axes, main_axes);
       mapping_.phases.push_back(std::move(main));
@@ -236,6 +248,19 @@ class Universal {
       return true;
     });
     return found;
+  }
+
+  // A stream stores while it runs, so whatever it stores may be read only at the place of the store, where reading comes first.
+  void refuse_other_reads(const ir::Store& store) const {
+    walk_live([&](ValueId v) {
+      const auto* load = std::get_if<ir::Load>(&p_[v].node);
+      if (load && same_memory(load->tensor, store.tensor) && load->index != store.index)
+        throw Error(ErrorCode::not_supported, p_[v].where,
+                    fmt::format("{} is read at another place than the one that the stream over {} stores", p_[store.tensor].name,
+                                p_[p_[*store.stream].axis].name),
+                    "store to another parameter");
+      return true;
+    });
   }
 
   bool reads_only_what_it_stores(const ir::Store& store) const {
