@@ -7,6 +7,7 @@
 #include <cosmati/error.h>
 #include <nlohmann/json.hpp>
 
+#include "plan/streaming.h"
 #include "support/hash.h"
 #include "support/overloaded.h"
 
@@ -84,6 +85,7 @@ std::vector<std::string> mapping_lines(const ir::Program& program, const Plan& p
   }
   for (const auto& [value, home] : plan.mapping.homes)
     lines.push_back(fmt::format("home {}: {}", value_name(program, value), home == Home::worker ? "worker" : home == Home::launch ? "launch" : "reload"));
+  for (std::string& line : streaming_lines(program)) lines.push_back(std::move(line));
   return lines;
 }
 
