@@ -170,7 +170,9 @@ ops::Scalar any_scalar(DType t, std::mt19937_64& random) {
 
 TEST(random_kernels, store_the_bits_of_the_simulator) {
   constexpr std::int64_t n = 37;
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  // Among these is a kernel that LLVM's combiner does not finish in one sweep.
+  constexpr std::uint64_t first = 20200;
+  for (std::uint64_t seed = first; seed < first + 100; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     const kernel::Kernel k = Generator(seed).make();
     std::mt19937_64 random(seed);
