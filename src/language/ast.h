@@ -28,14 +28,14 @@ enum class ExprKind : std::uint8_t { integer, real, boolean, name, member, opera
 struct Expr {
   ExprKind kind;
   Pos pos;
-  std::uint32_t height = 1;       // of the tree below, kept small by the parser
-  std::string_view text;          // name, callee; member: a or b
-  std::string_view member;        // member: the state
-  ops::Op op{};                   // operation
+  std::uint32_t height = 1;  // of the tree below, kept small by the parser
+  std::string_view text;     // name, callee; member: a or b
+  std::string_view member;   // member: the state
+  ops::Op op{};              // operation
   double real = 0;
-  std::int64_t integer = 0;       // also boolean
-  std::vector<ExprId> args;       // operands; index and replace: the base first
-  std::vector<Name> axes;         // replace: one per value in args after the base
+  std::int64_t integer = 0;  // also boolean
+  std::vector<ExprId> args;  // operands; index and replace: the base first
+  std::vector<Name> axes;    // replace: one per value in args after the base
   std::optional<ExprId> otherwise;
   std::optional<ir::Order> order;
   std::optional<Name> relax;

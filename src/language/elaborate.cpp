@@ -35,11 +35,12 @@ ir::Program Elaborator::run() {
   for (const TypeVariable& t : decl_.types) {
     const auto at = binding_.types.find(std::string(t.name.text));
     if (at == binding_.types.end())
-      throw Error(ErrorCode::bad_argument, file_.where(t.name.pos), fmt::format("nothing binds the type {} of program {}", t.name.text,
-                                                                                decl_.name.text));
+      throw Error(ErrorCode::bad_argument, file_.where(t.name.pos),
+                  fmt::format("nothing binds the type {} of program {}", t.name.text, decl_.name.text));
     if (!has_class(at->second, t.type_class))
       throw Error(ErrorCode::bad_argument, file_.where(t.name.pos),
-                  fmt::format("{} of program {} must be {}, not {}", t.name.text, decl_.name.text, describe(t.type_class), name(at->second)));
+                  fmt::format("{} of program {} must be {}, not {}", t.name.text, decl_.name.text, describe(t.type_class),
+                              name(at->second)));
   }
   declare_axes();
   declare_parameters();
@@ -100,7 +101,8 @@ void Elaborator::declare_axes() {
     if (!axis) continue;
     if (!declared_axes_.emplace(axis->name.text, true).second)
       throw Error(ErrorCode::redefined, file_.where(axis->name.pos), fmt::format("axis {} is declared twice", axis->name.text));
-    if (const Scope::Entry* entry = scope_.find(axis->name.text); entry && std::holds_alternative<ir::AxisId>(entry->entity)) continue;
+    if (const Scope::Entry* entry = scope_.find(axis->name.text); entry && std::holds_alternative<ir::AxisId>(entry->entity))
+      continue;
     scope_.declare(axis->name, builder_.axis(std::string(axis->name.text), file_.where(axis->name.pos)));
   }
 }
@@ -189,7 +191,8 @@ void Elaborator::statement(const StoreStmt& store, Scope& scope) {
   if (!entry) fail_unknown(store.tensor, scope, "the tensor");
   const ir::TensorId* tensor = std::get_if<ir::TensorId>(&entry->entity);
   if (!tensor)
-    throw Error(ErrorCode::type_mismatch, scope.where(store.tensor.pos), fmt::format("{} is not a tensor and can not be stored to", store.tensor.text),
+    throw Error(ErrorCode::type_mismatch, scope.where(store.tensor.pos),
+                fmt::format("{} is not a tensor and can not be stored to", store.tensor.text),
                 "store to an out or inout parameter");
   std::vector<ir::Index> index = index_of(store.index, 0, scope);
   const ir::ValueId value = eval(store.value, scope);

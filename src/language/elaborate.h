@@ -43,8 +43,8 @@ class Scope {
   std::vector<std::string> names() const;
 
   std::optional<Where> call_site;
-  bool sees_types = false;         // the program's dtype variables
-  const char* visible = nullptr;   // for messages: what a scope of its own can see
+  bool sees_types = false;        // the program's dtype variables
+  const char* visible = nullptr;  // for messages: what a scope of its own can see
   // Inside merge: the states and their left and right values.
   const std::vector<std::string>* states = nullptr;
   const Values* left = nullptr;
@@ -108,12 +108,12 @@ class Elaborator {
   const Binding& binding_;
   ir::Builder builder_;
   Scope scope_;
-  std::vector<const DefDecl*> active_;                              // defs being inlined
-  std::vector<std::pair<std::string, ir::ValueId>> stream_names_;   // bound by the latest run of a stream's body
+  std::vector<const DefDecl*> active_;                             // defs being inlined
+  std::vector<std::pair<std::string, ir::ValueId>> stream_names_;  // bound by the latest run of a stream's body
   bool in_stream_ = false;
   bool in_region_ = false;
-  std::unordered_map<std::string_view, bool> declared_axes_;        // axes of the head; whether a dim has them too
-  std::vector<std::uint32_t> depth_;                                // of each value: operations in a row below it
+  std::unordered_map<std::string_view, bool> declared_axes_;  // axes of the head; whether a dim has them too
+  std::vector<std::uint32_t> depth_;                          // of each value: operations in a row below it
   int eval_depth_ = 0;
   std::size_t steps_ = 0;
 };

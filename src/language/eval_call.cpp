@@ -57,13 +57,15 @@ std::vector<ir::AxisId> Elaborator::axis_args(const Expr& expr, std::size_t firs
     throw Error(ErrorCode::type_mismatch, scope.where(expr.pos),
                 fmt::format("{} takes {} value{} and then axes", expr.text, first, first == 1 ? "" : "s"));
   if (expr.args.size() == first)
-    throw Error(ErrorCode::no_such_axis, scope.where(expr.pos), fmt::format("{} names no axis to reduce over", expr.text),
-                fmt::format("name the axes after the value{}: {}({}, col)", first == 1 ? "" : "s", expr.text, first == 1 ? "x" : "x, y"));
+    throw Error(
+        ErrorCode::no_such_axis, scope.where(expr.pos), fmt::format("{} names no axis to reduce over", expr.text),
+        fmt::format("name the axes after the value{}: {}({}, col)", first == 1 ? "" : "s", expr.text, first == 1 ? "x" : "x, y"));
   std::vector<ir::AxisId> axes;
   for (std::size_t i = first; i < expr.args.size(); ++i) {
     const Expr& arg = scope.file()[expr.args[i]];
     if (arg.kind != ExprKind::name)
-      throw Error(ErrorCode::no_such_axis, scope.where(arg.pos), fmt::format("{} reduces over axes, and this is not the name of one", expr.text));
+      throw Error(ErrorCode::no_such_axis, scope.where(arg.pos),
+                  fmt::format("{} reduces over axes, and this is not the name of one", expr.text));
     axes.push_back(axis_named({arg.text, arg.pos}, scope));
     if (std::count(axes.begin(), axes.end(), axes.back()) > 1)
       throw Error(ErrorCode::repeated_axis, scope.where(arg.pos), fmt::format("axis {} is reduced twice", arg.text));
@@ -85,7 +87,8 @@ ir::ReduceOptions Elaborator::options_of(const Expr& expr, const Scope& scope) c
   }
   std::string hint = suggest(expr.relax->text, known);
   if (hint.empty()) hint = fmt::format("the relaxations are {}", fmt::join(known, ", "));
-  throw Error(ErrorCode::unknown_name, scope.where(expr.relax->pos), fmt::format("there is no relaxation {}", expr.relax->text), hint);
+  throw Error(ErrorCode::unknown_name, scope.where(expr.relax->pos), fmt::format("there is no relaxation {}", expr.relax->text),
+              hint);
 }
 
 std::optional<DType> Elaborator::cast_type(std::string_view name, const Scope& scope) const {
@@ -101,7 +104,8 @@ Values Elaborator::eval_call(const Expr& expr, Scope& scope) {
   const std::string name(expr.text);
   auto refuse_option = [&](bool relax_too) {
     if (expr.order || (expr.relax && relax_too))
-      throw Error(ErrorCode::syntax, where, fmt::format("{} is not a reduction and takes no `{}:`", name, expr.order ? "order" : "relax"));
+      throw Error(ErrorCode::syntax, where,
+                  fmt::format("{} is not a reduction and takes no `{}:`", name, expr.order ? "order" : "relax"));
   };
   if (const std::optional<ops::Op> op = function_op(name)) {
     refuse_option(false);
@@ -161,7 +165,8 @@ Values Elaborator::inline_def(const DefDecl& def, const File& home, const Expr& 
   expect_args(call, def.params.size(), scope);
   const Where where = scope.where(call.pos);
   if (std::find(active_.begin(), active_.end(), &def) != active_.end())
-    throw Error(ErrorCode::not_supported, where, fmt::format("def {} calls itself", def.name.text), "a recurrence over an axis is a stream");
+    throw Error(ErrorCode::not_supported, where, fmt::format("def {} calls itself", def.name.text),
+                "a recurrence over an axis is a stream");
   if (active_.size() >= max_def_nesting)
     throw Error(ErrorCode::not_supported, where, fmt::format("defs are nested more than {} deep", max_def_nesting));
   Scope inner(home);
@@ -190,19 +195,20 @@ Values Elaborator::inline_def(const DefDecl& def, const File& home, const Expr& 
   return result;
 }
 
-std::vector<ExprId> Elaborator::bound_to(const std::vector<std::string>& names, const std::vector<Bind>& binds, const char* what, Pos pos,
-                                         const Scope& scope) const {
+std::vector<ExprId> Elaborator::bound_to(const std::vector<std::string>& names, const std::vector<Bind>& binds, const char* what,
+                                         Pos pos, const Scope& scope) const {
   std::vector<std::optional<ExprId>> found(names.size());
   for (const Bind& bind : binds) {
     const auto at = std::find(names.begin(), names.end(), bind.name.text);
     if (at == names.end()) {
       std::string hint = suggest(bind.name.text, names);
       if (hint.empty()) hint = fmt::format("{} binds {}", what, fmt::join(names, ", "));
-      throw Error(ErrorCode::unknown_name, scope.where(bind.name.pos), fmt::format("{} binds {}, which is not carried", what, bind.name.text),
-                  hint);
+      throw Error(ErrorCode::unknown_name, scope.where(bind.name.pos),
+                  fmt::format("{} binds {}, which is not carried", what, bind.name.text), hint);
     }
     std::optional<ExprId>& slot = found[static_cast<std::size_t>(at - names.begin())];
-    if (slot) throw Error(ErrorCode::redefined, scope.where(bind.name.pos), fmt::format("{} binds {} twice", what, bind.name.text));
+    if (slot)
+      throw Error(ErrorCode::redefined, scope.where(bind.name.pos), fmt::format("{} binds {} twice", what, bind.name.text));
     slot = bind.value;
   }
   std::vector<ExprId> result;
@@ -213,8 +219,8 @@ std::vector<ExprId> Elaborator::bound_to(const std::vector<std::string>& names, 
   return result;
 }
 
-ir::Lambda Elaborator::merge_of(const std::vector<Bind>& binds, Pos pos, const std::vector<std::string>& states, const Values& left,
-                                const Values& right, const Scope& outer) {
+ir::Lambda Elaborator::merge_of(const std::vector<Bind>& binds, Pos pos, const std::vector<std::string>& states,
+                                const Values& left, const Values& right, const Scope& outer) {
   Scope scope(outer.file());
   scope.call_site = outer.call_site;
   scope.visible = "merge sees a.NAME and b.NAME, and what it bound before";
@@ -259,7 +265,8 @@ Values Elaborator::reduce_by(const ReducerDecl& reducer, const File& home, const
     inner.visible = "lift sees the reducer's arguments";
     for (std::size_t i = 0; i < count; ++i) inner.declare(reducer.params[i], values[i]);
     Values result;
-    for (ExprId value : bound_to(body.state_names, reducer.lift, "lift", reducer.lift_pos, inner)) result.push_back(eval(value, inner));
+    for (ExprId value : bound_to(body.state_names, reducer.lift, "lift", reducer.lift_pos, inner))
+      result.push_back(eval(value, inner));
     return result;
   };
   body.merge = [&](const Values& a, const Values& b) {

@@ -18,10 +18,11 @@ Values Elaborator::eval_many(ExprId id, Scope& scope, std::size_t count) {
   const Expr& expr = scope.file()[id];
   Values values = eval_any(id, scope);
   if (values.size() != count)
-    throw Error(ErrorCode::type_mismatch, scope.where(expr.pos),
-                fmt::format("{} gives {} value{}, but {} {} needed here", expr.kind == ExprKind::call ? expr.text : "the expression",
-                            values.size(), values.size() == 1 ? "" : "s", count, count == 1 ? "is" : "are"),
-                values.size() > 1 ? "bind them to names first: a, b = ..." : "");
+    throw Error(
+        ErrorCode::type_mismatch, scope.where(expr.pos),
+        fmt::format("{} gives {} value{}, but {} {} needed here", expr.kind == ExprKind::call ? expr.text : "the expression",
+                    values.size(), values.size() == 1 ? "" : "s", count, count == 1 ? "is" : "are"),
+        values.size() > 1 ? "bind them to names first: a, b = ..." : "");
   return values;
 }
 
@@ -31,21 +32,39 @@ Values Elaborator::eval_any(ExprId id, Scope& scope) {
   const Expr& expr = scope.file()[id];
   const Where where = scope.where(expr.pos);
   if (++steps_ > max_steps)
-    throw Error(ErrorCode::not_supported, where, fmt::format("the program has more than {} operations after inlining its defs", max_steps));
+    throw Error(ErrorCode::not_supported, where,
+                fmt::format("the program has more than {} operations after inlining its defs", max_steps));
   if (eval_depth_ >= max_eval_depth)
-    throw Error(ErrorCode::not_supported, where, fmt::format("the expression is more than {} operations deep after inlining", max_eval_depth),
+    throw Error(ErrorCode::not_supported, where,
+                fmt::format("the expression is more than {} operations deep after inlining", max_eval_depth),
                 "give a part of it a name");
   ++eval_depth_;
   Values result;
   switch (expr.kind) {
-    case ExprKind::integer: result = {builder_.literal(expr.integer)}; break;
-    case ExprKind::real: result = {builder_.literal(expr.real)}; break;
-    case ExprKind::boolean: result = {builder_.literal(expr.integer != 0)}; break;
-    case ExprKind::name: result = {eval_name(expr, scope)}; break;
-    case ExprKind::member: result = {eval_member(expr, scope)}; break;
-    case ExprKind::call: result = eval_call(expr, scope); break;
-    case ExprKind::index: result = {eval_index(expr, scope)}; break;
-    case ExprKind::replace: result = {eval_replace(expr, scope)}; break;
+    case ExprKind::integer:
+      result = {builder_.literal(expr.integer)};
+      break;
+    case ExprKind::real:
+      result = {builder_.literal(expr.real)};
+      break;
+    case ExprKind::boolean:
+      result = {builder_.literal(expr.integer != 0)};
+      break;
+    case ExprKind::name:
+      result = {eval_name(expr, scope)};
+      break;
+    case ExprKind::member:
+      result = {eval_member(expr, scope)};
+      break;
+    case ExprKind::call:
+      result = eval_call(expr, scope);
+      break;
+    case ExprKind::index:
+      result = {eval_index(expr, scope)};
+      break;
+    case ExprKind::replace:
+      result = {eval_replace(expr, scope)};
+      break;
     case ExprKind::operation: {
       Values args;
       for (ExprId arg : expr.args) args.push_back(eval(arg, scope));
@@ -77,7 +96,8 @@ ir::ValueId Elaborator::eval_name(const Expr& expr, Scope& scope) {
   const Where where = scope.where(expr.pos);
   return std::visit(support::overloaded{[&](ir::AxisId axis) { return builder_.coordinate(axis, where); },
                                         [&](const Pack&) -> ir::ValueId {
-                                          throw Error(ErrorCode::syntax, where, fmt::format("{} stands for any number of axes", expr.text),
+                                          throw Error(ErrorCode::syntax, where,
+                                                      fmt::format("{} stands for any number of axes", expr.text),
                                                       fmt::format("write {0}... in an index: y[{0}..., col]", expr.text));
                                         },
                                         [&](ir::TensorId tensor) { return builder_.bare(tensor, where); },
@@ -91,7 +111,8 @@ ir::ValueId Elaborator::eval_member(const Expr& expr, Scope& scope) {
     throw Error(ErrorCode::syntax, where, fmt::format("{}.{} is meaningful only inside merge", expr.text, expr.member),
                 "only merge sees two states, a and b");
   const Values* side = expr.text == "a" ? scope.left : expr.text == "b" ? scope.right : nullptr;
-  if (!side) throw Error(ErrorCode::unknown_name, where, fmt::format("merge has no state {}", expr.text), "write a.NAME or b.NAME");
+  if (!side)
+    throw Error(ErrorCode::unknown_name, where, fmt::format("merge has no state {}", expr.text), "write a.NAME or b.NAME");
   for (std::size_t i = 0; i < scope.states->size(); ++i)
     if ((*scope.states)[i] == expr.member) return (*side)[i];
   std::string hint = suggest(expr.member, *scope.states);
@@ -129,9 +150,10 @@ ir::ValueId Elaborator::eval_index(const Expr& expr, Scope& scope) {
   if (base.kind == ExprKind::name && !entry) fail_unknown({base.text, base.pos}, scope, "the tensor");
   const ir::TensorId* tensor = entry ? std::get_if<ir::TensorId>(&entry->entity) : nullptr;
   if (!tensor)
-    throw Error(ErrorCode::type_mismatch, where,
-                fmt::format("only a tensor parameter is indexed by position{}", entry ? fmt::format(", and {} is none", base.text) : ""),
-                "index a value by the name of its axis: v[axis := e]");
+    throw Error(
+        ErrorCode::type_mismatch, where,
+        fmt::format("only a tensor parameter is indexed by position{}", entry ? fmt::format(", and {} is none", base.text) : ""),
+        "index a value by the name of its axis: v[axis := e]");
   std::vector<ir::Index> index = index_of(expr.args, 1, scope);
   std::optional<ir::ValueId> otherwise;
   if (expr.otherwise) otherwise = eval(*expr.otherwise, scope);
@@ -155,7 +177,8 @@ ir::ValueId Elaborator::eval_replace(const Expr& expr, Scope& scope) {
     const ir::AxisId axis = axis_named(expr.axes[i], scope);
     for (const auto& [other, value] : binds)
       if (other == axis)
-        throw Error(ErrorCode::repeated_axis, scope.where(expr.axes[i].pos), fmt::format("axis {} is replaced twice", expr.axes[i].text));
+        throw Error(ErrorCode::repeated_axis, scope.where(expr.axes[i].pos),
+                    fmt::format("axis {} is replaced twice", expr.axes[i].text));
     binds.emplace_back(axis, eval(expr.args[i + 1], scope));
   }
   std::optional<ir::ValueId> otherwise;

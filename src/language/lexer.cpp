@@ -7,14 +7,14 @@
 namespace cosmati::language {
 namespace {
 
-constexpr std::string_view reserved_words[] = {
-    "program", "float", "int",      "any",  "require", "axis", "parallel", "stream", "carry", "next", "merge", "reducer", "identity",
-    "lift",    "finish", "def",     "return", "else",  "not",  "and",      "or",     "inf",   "nan",  "true",  "false",   "tree",
-    "left"};
+constexpr std::string_view reserved_words[] = {"program", "float", "int",    "any",   "require", "axis",     "parallel",
+                                               "stream",  "carry", "next",   "merge", "reducer", "identity", "lift",
+                                               "finish",  "def",   "return", "else",  "not",     "and",      "or",
+                                               "inf",     "nan",   "true",   "false", "tree",    "left"};
 
 // Longest first.
-constexpr std::string_view symbols[] = {"...", "..", ":=", "==", "!=", "<=", ">=", "<<", ">>", "//", "(", ")", "[", "]", "{", "}",
-                                        ",",   ":",  "=",  "<",  ">",  "|",  "^",  "&",  "+",  "-",  "*", "/", "%", "."};
+constexpr std::string_view symbols[] = {"...", "..", ":=", "==", "!=", "<=", ">=", "<<", ">>", "//", "(", ")", "[", "]", "{",
+                                        "}",   ",",  ":",  "=",  "<",  ">",  "|",  "^",  "&",  "+",  "-", "*", "/", "%", "."};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_word_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
@@ -29,8 +29,8 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
   if (first < 0xc2 || first > 0xf4) return 0;
   for (std::size_t i = 1; i < length; ++i)
     if ((byte(i) & 0xc0) != 0x80) return 0;
-  if (first == 0xe0 && byte(1) < 0xa0) return 0;                            // overlong
-  if (first == 0xed && byte(1) > 0x9f) return 0;                            // surrogates
+  if (first == 0xe0 && byte(1) < 0xa0) return 0;                                         // overlong
+  if (first == 0xed && byte(1) > 0x9f) return 0;                                         // surrogates
   if ((first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f)) return 0;  // overlong, above U+10FFFF
   return length;
 }
@@ -122,7 +122,8 @@ class Lexer {
       fail("a number needs a digit after its point", fmt::format("write {}.0", text_.substr(at_, length)));
     }
     if (is_word_start(peek(length)))
-      fail(fmt::format("a number runs into a name: {}", text_.substr(at_, length + 1)), "numbers are decimal, like 12, 0.5 or 1e-6");
+      fail(fmt::format("a number runs into a name: {}", text_.substr(at_, length + 1)),
+           "numbers are decimal, like 12, 0.5 or 1e-6");
     push(real ? TokenKind::real : TokenKind::integer, length);
   }
 
@@ -137,7 +138,8 @@ class Lexer {
     }
     const std::size_t length = utf8_length(text_, at_);
     if (length == 0) fail("the text is not UTF-8 here");
-    if (length > 1) fail(fmt::format("`{}` can not stand here", text_.substr(at_, length)), "names are ASCII letters, digits and _");
+    if (length > 1)
+      fail(fmt::format("`{}` can not stand here", text_.substr(at_, length)), "names are ASCII letters, digits and _");
     const char c = text_[at_];
     if (c == '!') fail("`!` is not an operator", "write not x, or x != y");
     if (c < ' ' || c == 127) fail(fmt::format("the byte 0x{:02x} can not stand here", static_cast<unsigned>(c)));

@@ -9,7 +9,17 @@
 namespace cosmati::language {
 
 // Loosest first. All binary levels associate to the left; comparisons do not chain.
-enum Level : int { level_or = 1, level_and, level_compare, level_bits, level_shift, level_sum, level_product, level_unary, level_postfix };
+enum Level : int {
+  level_or = 1,
+  level_and,
+  level_compare,
+  level_bits,
+  level_shift,
+  level_sum,
+  level_product,
+  level_unary,
+  level_postfix
+};
 
 struct Operator {
   ops::Op op;

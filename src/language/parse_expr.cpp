@@ -33,7 +33,8 @@ ExprId ExprParser::add(Expr expr) {
     const ExprId arg = expr.args[i];
     grow(arg);
     if (file_.exprs[arg].kind == ExprKind::tuple && (expr.kind != ExprKind::index || i == 0))
-      tokens_.fail(ErrorCode::syntax, file_.exprs[arg].pos, "a tuple of values can not be an operand", "bind it to names first: a, b = ...");
+      tokens_.fail(ErrorCode::syntax, file_.exprs[arg].pos, "a tuple of values can not be an operand",
+                   "bind it to names first: a, b = ...");
   }
   if (expr.otherwise) grow(*expr.otherwise);
   if (expr.height > max_height)
@@ -117,7 +118,8 @@ std::vector<ExprId> ExprParser::index_list() {
   if (tokens_.take_symbol("]")) return items;
   do items.push_back(index_item());
   while (tokens_.take_symbol(","));
-  if (tokens_.at_symbol(":=")) tokens_.fail_expected("`,` or `]`", "an index and a replacement do not mix: x[i, j], or v[a := e, b := f]");
+  if (tokens_.at_symbol(":="))
+    tokens_.fail_expected("`,` or `]`", "an index and a replacement do not mix: x[i, j], or v[a := e, b := f]");
   tokens_.expect_symbol("]", "after the index");
   return items;
 }
@@ -139,7 +141,8 @@ ExprId ExprParser::primary() {
     if (token.text == "inf" || token.text == "nan") {
       tokens_.take();
       using limits = std::numeric_limits<double>;
-      return add({.kind = ExprKind::real, .pos = token.pos, .real = token.text == "inf" ? limits::infinity() : limits::quiet_NaN()});
+      return add(
+          {.kind = ExprKind::real, .pos = token.pos, .real = token.text == "inf" ? limits::infinity() : limits::quiet_NaN()});
     }
     if (token.text == "true" || token.text == "false") {
       tokens_.take();
@@ -170,8 +173,7 @@ ExprId ExprParser::primary() {
   if (token.text == before && token.text == "&") hint = "write x and y";
   if (token.text == before && token.text == "|") hint = "write x or y";
   if (token.text == before && token.text == "*") hint = "write pow(x, y)";
-  if (token.kind == TokenKind::separator && token.text == "\n")
-    hint = "a line ends a statement, except inside ( ) and [ ]";
+  if (token.kind == TokenKind::separator && token.text == "\n") hint = "a line ends a statement, except inside ( ) and [ ]";
   tokens_.fail_expected("an expression", hint);
 }
 

@@ -87,8 +87,8 @@ class FileParser {
     result.is_tensor = access;
     if (!access) {
       if (tokens_.at_symbol("["))
-        tokens_.fail_expected("`,` or `)` after a scalar parameter", fmt::format("a tensor is declared with in, out or inout: in {}: ...",
-                                                                                 result.name.text));
+        tokens_.fail_expected("`,` or `)` after a scalar parameter",
+                              fmt::format("a tensor is declared with in, out or inout: in {}: ...", result.name.text));
       if (tokens_.take_symbol("=")) result.fallback = exprs_.expression();
       return result;
     }
@@ -148,7 +148,8 @@ class FileParser {
     if (tokens_.take_word("require")) return Require{exprs_.expression()};
     if (tokens_.at_word("stream")) tokens_.fail_expected("`parallel`", "a stream stands inside the parallel region");
     if (tokens_.at_symbol("}")) tokens_.fail_expected("`parallel` and the region of the program", "write parallel { ... }");
-    if (tokens_.at_name() && tokens_.at_symbol("[", 1)) tokens_.fail_expected("`parallel`", "a store stands inside the parallel region");
+    if (tokens_.at_name() && tokens_.at_symbol("[", 1))
+      tokens_.fail_expected("`parallel`", "a store stands inside the parallel region");
     return let();
   }
 
@@ -167,7 +168,8 @@ class FileParser {
         program.region.push_back(stream());
       } else {
         if (tokens_.at_word("parallel"))
-          tokens_.fail(ErrorCode::not_supported, tokens_.peek().pos, "a program has one parallel region", "name all its axes: parallel a, b");
+          tokens_.fail(ErrorCode::not_supported, tokens_.peek().pos, "a program has one parallel region",
+                       "name all its axes: parallel a, b");
         BodyStmt statement = body_statement();
         std::visit([&](auto& s) { program.region.push_back(std::move(s)); }, statement);
       }
@@ -215,7 +217,8 @@ class FileParser {
       if (tokens_.at_word(word) && !tokens_.at_symbol("=", 1) && !tokens_.at_symbol(",", 1))
         tokens_.fail(ErrorCode::not_supported, tokens_.peek().pos, fmt::format("there is no `{}` statement", word),
                      word == "if" ? "write where(c, x, y)" : "a reduction or a stream runs over an axis");
-    const bool looks_like_let = tokens_.peek().kind == TokenKind::name && (tokens_.at_symbol("=", 1) || tokens_.at_symbol(",", 1));
+    const bool looks_like_let =
+        tokens_.peek().kind == TokenKind::name && (tokens_.at_symbol("=", 1) || tokens_.at_symbol(",", 1));
     if (!tokens_.at_name() && !looks_like_let)
       tokens_.fail_expected("a statement", tokens_.peek().kind == TokenKind::symbol && !tokens_.at_symbol("}")
                                                ? "a line ends a statement; put an expression of several lines in ( )"
@@ -315,8 +318,10 @@ void index_names(File& file) {
   auto fail = [&](const Name& name, const std::string& message, const std::string& origin) {
     throw Error(ErrorCode::redefined, file.where(name.pos), message, "choose another name", origin);
   };
-  auto declare = [&](std::unordered_map<std::string_view, std::uint32_t>& space, const Name& name, std::size_t index, const char* what) {
-    if (!space.emplace(name.text, static_cast<std::uint32_t>(index)).second) fail(name, fmt::format("{} {} is declared twice", what, name.text), "");
+  auto declare = [&](std::unordered_map<std::string_view, std::uint32_t>& space, const Name& name, std::size_t index,
+                     const char* what) {
+    if (!space.emplace(name.text, static_cast<std::uint32_t>(index)).second)
+      fail(name, fmt::format("{} {} is declared twice", what, name.text), "");
   };
   std::unordered_map<std::string_view, std::uint32_t> programs;
   for (std::size_t i = 0; i < file.programs.size(); ++i) declare(programs, file.programs[i].name, i, "program");
@@ -358,8 +363,7 @@ std::shared_ptr<const File> parse_file(const std::string& text, const std::strin
 const File& prelude() {
   static const std::shared_ptr<const File> file = parse_file(
 #include "language/prelude.inc"
-      ,
-      "prelude.tile");
+      , "prelude.tile");
   return *file;
 }
 

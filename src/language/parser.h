@@ -68,8 +68,8 @@ class ExprParser {
 
   Tokens& tokens_;
   File& file_;
-  int depth_ = 0;                                // of unary(), which every nesting passes through
-  std::size_t tuple_at_ = ~std::size_t{0};       // the token position where a tuple may open
+  int depth_ = 0;                           // of unary(), which every nesting passes through
+  std::size_t tuple_at_ = ~std::size_t{0};  // the token position where a tuple may open
 };
 
 }  // namespace cosmati::language

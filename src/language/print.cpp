@@ -63,7 +63,8 @@ std::string Printer::parameters() {
       const ir::Tensor& t = p_.tensors[at];
       std::vector<std::string> dims;
       for (const ir::Dim& d : t.dims) dims.push_back(dim(d));
-      list.push_back(fmt::format("{} {}: {}[{}]{}", access_names[static_cast<int>(t.access)], t.name, name(t.dtype), join(dims), contract_of(t)));
+      list.push_back(fmt::format("{} {}: {}[{}]{}", access_names[static_cast<int>(t.access)], t.name, name(t.dtype), join(dims),
+                                 contract_of(t)));
     } else {
       const ir::Scalar& s = p_.scalars[at];
       list.push_back(fmt::format("{}: {}{}", s.name, name(s.dtype), s.fallback ? " = " + expr(*s.fallback, Context::store) : ""));
@@ -210,7 +211,8 @@ void Printer::need_stream(StreamId id) {
   need_axis(s.axis);
   std::vector<std::string> init, next;
   for (const ir::Carry& c : s.carries) need(c.init);
-  for (std::size_t i = 0; i < s.carries.size(); ++i) init.push_back(binding(names[i], expr(s.carries[i].init, alone(s.carries[i].dtype))));
+  for (std::size_t i = 0; i < s.carries.size(); ++i)
+    init.push_back(binding(names[i], expr(s.carries[i].init, alone(s.carries[i].dtype))));
   blocks_.push_back({id, {}});
   for (const ir::Store& store : p_.stores) {
     std::optional<StreamId> at = store.stream, below;
@@ -221,7 +223,8 @@ void Printer::need_stream(StreamId id) {
     if (at) below ? need_stream(*below) : print_store(store);
   }
   for (const ir::Carry& c : s.carries) need(c.next);
-  for (std::size_t i = 0; i < s.carries.size(); ++i) next.push_back(binding(names[i], expr(s.carries[i].next, alone(s.carries[i].dtype))));
+  for (std::size_t i = 0; i < s.carries.size(); ++i)
+    next.push_back(binding(names[i], expr(s.carries[i].next, alone(s.carries[i].dtype))));
   std::vector<std::string> body = std::move(blocks_.back().lines);
   blocks_.pop_back();
   const StreamId home = s.parent ? *s.parent : StreamId{};
@@ -255,7 +258,8 @@ std::string Printer::run() {
     if (!p_.reducers[i].builtin) text += reducer(ir::ReducerId{static_cast<std::uint32_t>(i)});
   std::vector<std::string> program_axes;
   for (AxisId axis : p_.program_axes) program_axes.push_back(name_of(axis));
-  text += fmt::format("program {}({}) {{\n{}  parallel{}{} {{\n", p_.name, params, head, program_axes.empty() ? "" : " ", join(program_axes));
+  text += fmt::format("program {}({}) {{\n{}  parallel{}{} {{\n", p_.name, params, head, program_axes.empty() ? "" : " ",
+                      join(program_axes));
   for (const std::string& l : blocks_[0].lines) text += fmt::format("    {}\n", l);
   return text + "  }\n}\n";
 }

@@ -36,38 +36,39 @@ std::string Printer::expr(ValueId v, Context context, int level) {
 }
 
 std::string Printer::node(ValueId v, Context context, int level) {
-  if (++steps_ > max_steps) throw Error(ErrorCode::not_supported, p_[v].where, fmt::format("program {} is too large to print", p_.name));
+  if (++steps_ > max_steps)
+    throw Error(ErrorCode::not_supported, p_[v].where, fmt::format("program {} is too large to print", p_.name));
   const ir::Value& value = p_[v];
   auto typed = [&](const std::string& text, bool atom) {
     if (value.weak || is_bool(value.dtype) || context != Context::free) return parens(!atom && level > level_unary, text);
     return fmt::format("{}({})", name(value.dtype), text);
   };
-  return std::visit(
-      support::overloaded{
-          [&](const ir::Const& n) {
-            const std::string text = literal_text(value.dtype, n.f, n.i);
-            if (text.find(' ') != std::string::npos && (value.weak || context != Context::free)) return parens(level > level_sum, text);
-            return typed(text, text[0] != '-');
-          },
-          [&](const ir::Coord& n) { return name_of(n.axis); },
-          [&](const ir::Extent& n) { return typed(fmt::format("extent({})", name_of(n.axis)), true); },
-          [&](const ir::ScalarRef& n) { return scalar_names_[n.scalar.index]; },
-          [&](const ir::Load& n) { return load(n); },
-          [&](const ir::Elementwise& n) { return elementwise(v, n, context, level); },
-          [&](const ir::Reduce& n) { return reduction(n); },
-          [&](const ir::Part& n) {
-            const ir::StreamId* stream = std::get_if<ir::StreamId>(&n.of);
-            COSMATI_CHECK(stream, "a part of a reduction is printed before its let");
-            return carry_names_[stream->index][n.slot];
-          },
-          [&](const ir::Replace& n) { return replacement(n, level); },
-          [&](const ir::Carried& n) { return carry_names_[n.stream.index][n.slot]; },
-          [&](const ir::Arg& n) {
-            COSMATI_CHECK(lambda_ && n.slot < lambda_->args.size(), "Arg {} outside its lambda", n.slot);
-            return lambda_->args[n.slot];
-          },
-      },
-      value.node);
+  return std::visit(support::overloaded{
+                        [&](const ir::Const& n) {
+                          const std::string text = literal_text(value.dtype, n.f, n.i);
+                          if (text.find(' ') != std::string::npos && (value.weak || context != Context::free))
+                            return parens(level > level_sum, text);
+                          return typed(text, text[0] != '-');
+                        },
+                        [&](const ir::Coord& n) { return name_of(n.axis); },
+                        [&](const ir::Extent& n) { return typed(fmt::format("extent({})", name_of(n.axis)), true); },
+                        [&](const ir::ScalarRef& n) { return scalar_names_[n.scalar.index]; },
+                        [&](const ir::Load& n) { return load(n); },
+                        [&](const ir::Elementwise& n) { return elementwise(v, n, context, level); },
+                        [&](const ir::Reduce& n) { return reduction(n); },
+                        [&](const ir::Part& n) {
+                          const ir::StreamId* stream = std::get_if<ir::StreamId>(&n.of);
+                          COSMATI_CHECK(stream, "a part of a reduction is printed before its let");
+                          return carry_names_[stream->index][n.slot];
+                        },
+                        [&](const ir::Replace& n) { return replacement(n, level); },
+                        [&](const ir::Carried& n) { return carry_names_[n.stream.index][n.slot]; },
+                        [&](const ir::Arg& n) {
+                          COSMATI_CHECK(lambda_ && n.slot < lambda_->args.size(), "Arg {} outside its lambda", n.slot);
+                          return lambda_->args[n.slot];
+                        },
+                    },
+                    value.node);
 }
 
 bool Printer::is_natural(ValueId v) const {
@@ -88,11 +89,12 @@ std::string Printer::elementwise(ValueId v, const ir::Elementwise& n, Context co
     // A weak `where` takes a type branch by branch, without a cast.
     const auto* op = std::get_if<ir::Elementwise>(&inside.node);
     const bool implicit = value.weak || (context != Context::free && inside.weak && !(op && op->op == Op::where)) ||
-                          (context == Context::join && !inside.weak && inside.dtype != value.dtype && compute_type(inside.dtype) == value.dtype &&
-                           !is_bool(inside.dtype)) ||
+                          (context == Context::join && !inside.weak && inside.dtype != value.dtype &&
+                           compute_type(inside.dtype) == value.dtype && !is_bool(inside.dtype)) ||
                           (context == Context::index && value.dtype == DType::i64_ && is_int(inside.dtype)) ||
                           (context == Context::store && is_float(value.dtype) && is_float(inside.dtype));
-    if (implicit) return expr(n.args[0], context == Context::store ? Context::free : inside.weak ? Context::pinned : Context::free, level);
+    if (implicit)
+      return expr(n.args[0], context == Context::store ? Context::free : inside.weak ? Context::pinned : Context::free, level);
     return fmt::format("{}({})", name(value.dtype), expr(n.args[0], Context::free));
   }
   if (n.op == Op::bits) return fmt::format("bits_{}({})", name(value.dtype), expr(n.args[0], Context::free));

@@ -27,7 +27,8 @@ std::string as_name(const std::string& wanted) {
 std::string NamePool::claim(const std::string& wanted) {
   const std::string stem = as_name(wanted);
   std::string name = stem;
-  for (int k = 2; is_reserved(name) || taken_.count(name) || (k > 2 && wanted_.count(name)); ++k) name = fmt::format("{}_{}", stem, k);
+  for (int k = 2; is_reserved(name) || taken_.count(name) || (k > 2 && wanted_.count(name)); ++k)
+    name = fmt::format("{}_{}", stem, k);
   taken_.insert(name);
   return name;
 }

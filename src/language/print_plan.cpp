@@ -1,6 +1,5 @@
-// What the printer decides before it prints: which values are reached, how often each is used, and the innermost stream whose body
-// each belongs to.
-// SPDX-License-Identifier: Apache-2.0
+// What the printer decides before it prints: which values are reached, how often each is used, and the innermost stream whose
+// body each belongs to. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -156,7 +155,8 @@ bool Printer::is_leaf(ValueId v) const {
 
 bool Printer::is_trivial(ValueId v) const {
   if (is_leaf(v)) return true;
-  if (const auto* n = std::get_if<ir::Elementwise>(&p_[v].node)) return n->op == ops::Op::cast && (is_trivial(n->args[0]) || is_let(n->args[0]));
+  if (const auto* n = std::get_if<ir::Elementwise>(&p_[v].node))
+    return n->op == ops::Op::cast && (is_trivial(n->args[0]) || is_let(n->args[0]));
   const auto* n = std::get_if<ir::Load>(&p_[v].node);
   if (!n || n->otherwise) return false;
   return std::all_of(n->index.begin(), n->index.end(), [&](const ir::Index& dim) {
@@ -167,7 +167,9 @@ bool Printer::is_trivial(ValueId v) const {
 bool Printer::is_let(ValueId v) const {
   if (is_leaf(v)) return false;
   if (const auto* n = std::get_if<ir::Replace>(&p_[v].node))
-    if (!n->otherwise && std::all_of(n->binds.begin(), n->binds.end(), [&](const auto& b) { return is_local(b.first, b.second); })) return false;
+    if (!n->otherwise &&
+        std::all_of(n->binds.begin(), n->binds.end(), [&](const auto& b) { return is_local(b.first, b.second); }))
+      return false;
   return forced_[v.index] || user_names_.count(v) || (uses_[v.index] > 1 && !is_trivial(v));
 }
 

@@ -1,5 +1,5 @@
-// Tile IR to text. A value with a name, or with several uses, becomes a let where all that it depends on is known; everything else
-// is printed inside its use. What the builder inserts by itself (casts of joins, pieces of streams) is left out again.
+// Tile IR to text. A value with a name, or with several uses, becomes a let where all that it depends on is known; everything
+// else is printed inside its use. What the builder inserts by itself (casts of joins, pieces of streams) is left out again.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <map>
@@ -78,15 +78,15 @@ class Printer {
   const ir::Program& p_;
   NamePool pool_, functions_;
   std::vector<std::string> axis_names_, tensor_names_, scalar_names_, reducer_names_;
-  std::map<ir::ValueId, std::string> user_names_;   // the first name of each value
+  std::map<ir::ValueId, std::string> user_names_;  // the first name of each value
   std::vector<std::uint32_t> uses_;
   std::vector<bool> forced_, reached_;
   std::vector<bool> ready_, axis_ready_, stream_ready_;
   std::vector<ir::StreamId> homes_;
-  std::vector<std::string> bound_;                  // names of the lets printed so far
+  std::vector<std::string> bound_;  // names of the lets printed so far
   std::vector<std::vector<std::string>> carry_names_;
   std::vector<Block> blocks_;
-  bool in_head_ = true;                             // lets are not visible there
+  bool in_head_ = true;  // lets are not visible there
   const LambdaNames* lambda_ = nullptr;
   std::size_t steps_ = 0;
 };

@@ -11,9 +11,10 @@ namespace cosmati::language {
 namespace {
 
 std::string kind_of(const Entity& entity) {
-  return std::visit(support::overloaded{[](ir::AxisId) { return "an axis"; }, [](const Pack&) { return "an axis pack"; },
-                                        [](ir::TensorId) { return "a parameter"; }, [](ir::ValueId) { return "a value or parameter"; }},
-                    entity);
+  return std::visit(
+      support::overloaded{[](ir::AxisId) { return "an axis"; }, [](const Pack&) { return "an axis pack"; },
+                          [](ir::TensorId) { return "a parameter"; }, [](ir::ValueId) { return "a value or parameter"; }},
+      entity);
 }
 
 }  // namespace
@@ -30,7 +31,8 @@ void Scope::set(std::string_view name, Entity entity, Pos pos) {
 void Scope::check_free(const Name& name) const {
   if (const Entry* entry = find(name.text))
     throw Error(ErrorCode::redefined, where(name.pos), fmt::format("{} is already {} here", name.text, kind_of(entry->entity)),
-                fmt::format("choose another name, for example {}_", name.text), fmt::format("It is declared at line {}", entry->pos.line));
+                fmt::format("choose another name, for example {}_", name.text),
+                fmt::format("It is declared at line {}", entry->pos.line));
 }
 
 void Scope::declare(const Name& name, Entity entity) {

@@ -58,9 +58,12 @@ class TextSource final : public Source {
 // The types tried for a class of dtype variables: narrow and wide, and each way of computing.
 std::vector<DType> representatives(TypeClass type_class) {
   switch (type_class) {
-    case TypeClass::any_float: return {DType::f32_, DType::bf16_, DType::f16_, DType::f64_};
-    case TypeClass::any_int: return {DType::i32_, DType::i8_, DType::u8_, DType::u32_, DType::i64_};
-    case TypeClass::any: break;
+    case TypeClass::any_float:
+      return {DType::f32_, DType::bf16_, DType::f16_, DType::f64_};
+    case TypeClass::any_int:
+      return {DType::i32_, DType::i8_, DType::u8_, DType::u32_, DType::i64_};
+    case TypeClass::any:
+      break;
   }
   return {DType::f32_, DType::bf16_, DType::i32_, DType::u8_};
 }
@@ -76,15 +79,16 @@ Signature signature_of(const File& file, const ProgramDecl& program) {
     const std::string name(t.name.text);
     if (is_builtin(name) || std::find(types.begin(), types.end(), name) != types.end())
       throw Error(ErrorCode::redefined, file.where(t.name.pos),
-                  fmt::format("type variable {} is {}", name, is_builtin(name) ? "a built-in name" : "declared twice"), "choose another name");
+                  fmt::format("type variable {} is {}", name, is_builtin(name) ? "a built-in name" : "declared twice"),
+                  "choose another name");
     types.push_back(name);
     result.type_variables.emplace_back(name, t.type_class);
   }
   std::set<std::string_view> names;
   for (const ParamDecl& param : program.params) {
     if (!names.insert(param.name.text).second)
-      throw Error(ErrorCode::redefined, file.where(param.name.pos), fmt::format("parameter {} is declared twice", param.name.text),
-                  "choose another name");
+      throw Error(ErrorCode::redefined, file.where(param.name.pos),
+                  fmt::format("parameter {} is declared twice", param.name.text), "choose another name");
     Parameter p;
     p.name = param.name.text;
     p.is_tensor = param.is_tensor;

@@ -11,10 +11,14 @@ namespace {
 
 std::string describe(const Token& token) {
   switch (token.kind) {
-    case TokenKind::end: return "the end of the text";
-    case TokenKind::separator: return token.text == ";" ? "`;`" : "the end of the line";
-    case TokenKind::name: return is_reserved(token.text) ? fmt::format("the word `{}`", token.text) : fmt::format("`{}`", token.text);
-    default: return fmt::format("`{}`", token.text.substr(0, 40));
+    case TokenKind::end:
+      return "the end of the text";
+    case TokenKind::separator:
+      return token.text == ";" ? "`;`" : "the end of the line";
+    case TokenKind::name:
+      return is_reserved(token.text) ? fmt::format("the word `{}`", token.text) : fmt::format("`{}`", token.text);
+    default:
+      return fmt::format("`{}`", token.text.substr(0, 40));
   }
 }
 
@@ -55,7 +59,8 @@ void Tokens::expect_word(std::string_view text, const std::string& context, cons
 Name Tokens::expect_name(const std::string& what) {
   const Token& token = peek();
   if (token.kind == TokenKind::name && is_reserved(token.text))
-    fail(ErrorCode::redefined, token.pos, fmt::format("`{}` is a word of the language and can not be a name (expected {})", token.text, what),
+    fail(ErrorCode::redefined, token.pos,
+         fmt::format("`{}` is a word of the language and can not be a name (expected {})", token.text, what),
          "choose another name");
   if (token.kind != TokenKind::name) fail_expected(what);
   take();

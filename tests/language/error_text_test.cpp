@@ -1,6 +1,6 @@
-// tests/error/*.tile: the first line of each says which error its program gets, `# error: CODE line:column: text`, where the text is
-// a part of the message, its origin and its hint. The program may fail at any of its sample bindings.
-// SPDX-License-Identifier: Apache-2.0
+// tests/error/*.tile: the first line of each says which error its program gets, `# error: CODE line:column: text`, where the text
+// is a part of the message, its origin and its hint. The program may fail at any of its sample bindings. SPDX-License-Identifier:
+// Apache-2.0
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -52,7 +52,8 @@ std::vector<std::filesystem::path> files() {
   return {result.begin(), result.end()};
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, ErrorText, testing::ValuesIn(files()), [](const auto& info) { return info.param.stem().string(); });
+INSTANTIATE_TEST_SUITE_P(Files, ErrorText, testing::ValuesIn(files()),
+                         [](const auto& info) { return info.param.stem().string(); });
 
 }  // namespace
 }  // namespace cosmati::language

@@ -111,9 +111,10 @@ TEST(Grammar, WordsOfOnePlaceStayFreeAsNames) {
       "  }\n"
       "}\n";
   EXPECT_NE(printed(legal).find("sum(in, order, order: left)"), std::string::npos);
-  EXPECT_EQ(code_of("program p(in x: f32[tile], out y: f32[n]) {\n  axis n = 1\n  parallel n {\n    stream tile tile carry h = 0 {\n"
-                    "      next h = h + sum(x, tile)\n    }\n    y[n] = h\n  }\n}\n"),
-            std::nullopt);
+  EXPECT_EQ(
+      code_of("program p(in x: f32[tile], out y: f32[n]) {\n  axis n = 1\n  parallel n {\n    stream tile tile carry h = 0 {\n"
+              "      next h = h + sum(x, tile)\n    }\n    y[n] = h\n  }\n}\n"),
+      std::nullopt);
 }
 
 TEST(Grammar, FunctionNamesStayFreeForValues) {
@@ -122,8 +123,7 @@ TEST(Grammar, FunctionNamesStayFreeForValues) {
 }
 
 TEST(Scopes, ADefHasItsOwnNamesAndTakesAxes) {
-  const std::string defs =
-      "def norm(v, t) {\n  row = sum(v, t)\n  x = v / row\n  return x + f32(t) * f32(extent(t))\n}\n";
+  const std::string defs = "def norm(v, t) {\n  row = sum(v, t)\n  x = v / row\n  return x + f32(t) * f32(extent(t))\n}\n";
   EXPECT_EQ(printed(defs + region("y[row, col] = norm(exp(x), col)")),
             value("exp(x) / sum(exp(x), col) + f32(col) * f32(extent(col))"));
 }
@@ -134,18 +134,21 @@ TEST(Scopes, AFileMayDefineItsOwnGelu) {
 }
 
 TEST(Scopes, NextReadsTheOldValues) {
-  const std::string head = "program p(in x: f32[t], out y: f32[i]) {\n  axis i = 2\n  parallel i {\n    stream t carry a = 0, b = 1 {\n      ";
+  const std::string head =
+      "program p(in x: f32[t], out y: f32[i]) {\n  axis i = 2\n  parallel i {\n    stream t carry a = 0, b = 1 {\n      ";
   const std::string tail = "\n    }\n    y[i] = a + 2 * b\n  }\n}\n";
   EXPECT_EQ(printed(head + "next a = b, b = a + x[t]" + tail), printed(head + "next b = a + x[t], a = b" + tail));
   EXPECT_NE(printed(head + "next a = b, b = a + x[t]" + tail).find("next a = b, b = a + x"), std::string::npos);
 }
 
 TEST(Scopes, MergeBindsInOrderAndHidesEverythingElse) {
-  const std::string head = "program p(in a: f32[row, t], out y: f32[row]) {\n  parallel row {\n    stream tile t carry m = -inf, l = 0 {\n"
-                           "      n = maximum(m, max(a, t))\n      next m = n, l = l * exp_diff(m, n) + sum(exp_diff(a, n), t)\n      merge ";
+  const std::string head =
+      "program p(in a: f32[row, t], out y: f32[row]) {\n  parallel row {\n    stream tile t carry m = -inf, l = 0 {\n"
+      "      n = maximum(m, max(a, t))\n      next m = n, l = l * exp_diff(m, n) + sum(exp_diff(a, n), t)\n      merge ";
   const std::string tail = "\n    }\n    y[row] = m + log(l)\n  }\n}\n";
   const std::string ordered = printed(head + "m = maximum(a.m, b.m), l = a.l * exp_diff(a.m, m) + b.l * exp_diff(b.m, m)" + tail);
-  EXPECT_EQ(printed(head + "m = maximum(a.m, b.m), l = a.l * exp_diff(a.m, maximum(a.m, b.m)) + b.l * exp_diff(b.m, m)" + tail), ordered);
+  EXPECT_EQ(printed(head + "m = maximum(a.m, b.m), l = a.l * exp_diff(a.m, maximum(a.m, b.m)) + b.l * exp_diff(b.m, m)" + tail),
+            ordered);
   EXPECT_EQ(code_of(head + "l = a.l * exp_diff(a.m, m) + b.l, m = maximum(a.m, b.m)" + tail), ErrorCode::unknown_name);
   EXPECT_EQ(code_of(head + "m = maximum(a.m, b), l = a.l" + tail), ErrorCode::unknown_name);
 }
@@ -158,8 +161,11 @@ TEST(Scopes, NamesOfAStreamEndWithItAndItsCarriedValuesStay) {
 }
 
 TEST(Packs, StandForAnyNumberOfDimensions) {
-  const std::string text = "program p(in x: f32[rows..., col], out y: f32[rows..., col]) {\n  parallel rows... { y[rows..., col] = x[rows..., col] }\n}\n";
-  EXPECT_EQ(printed(text, {{}, {{"rows", 0}}}), printed("program p(in x: f32[col], out y: f32[col]) {\n  parallel { y[col] = x }\n}\n"));
+  const std::string text =
+      "program p(in x: f32[rows..., col], out y: f32[rows..., col]) {\n  parallel rows... { y[rows..., col] = x[rows..., col] "
+      "}\n}\n";
+  EXPECT_EQ(printed(text, {{}, {{"rows", 0}}}),
+            printed("program p(in x: f32[col], out y: f32[col]) {\n  parallel { y[col] = x }\n}\n"));
   EXPECT_EQ(printed(text, {{}, {{"rows", 2}}}),
             printed("program p(in x: f32[rows_0, rows_1, col], out y: f32[rows_0, rows_1, col]) {\n"
                     "  parallel rows_0, rows_1 { y[rows_0, rows_1, col] = x }\n}\n"));
@@ -171,9 +177,12 @@ TEST(Packs, StandForAnyNumberOfDimensions) {
 }
 
 TEST(Types, ADtypeVariableIsATypeInTheWholeProgram) {
-  const std::string text = "program p<T: float, U: int>(in x: T[i], in k: U[i], out y: T[i], s: T = 1) {\n  parallel i { y[i] = T(x * f32(k)) + T(s) }\n}\n";
+  const std::string text =
+      "program p<T: float, U: int>(in x: T[i], in k: U[i], out y: T[i], s: T = 1) {\n  parallel i { y[i] = T(x * f32(k)) + T(s) "
+      "}\n}\n";
   EXPECT_EQ(printed(text, {{{"T", DType::bf16_}, {"U", DType::i8_}}, {}}),
-            printed("program p(in x: bf16[i], in k: i8[i], out y: bf16[i], s: bf16 = 1) {\n  parallel i { y[i] = bf16(x * f32(k)) + s }\n}\n"));
+            printed("program p(in x: bf16[i], in k: i8[i], out y: bf16[i], s: bf16 = 1) {\n  parallel i { y[i] = bf16(x * "
+                    "f32(k)) + s }\n}\n"));
   EXPECT_EQ(sample_bindings(parse(text, "t")[0]->signature()).size(), 5u + 3 + 4);
   EXPECT_THROW(parse(text, "t")[0]->instantiate({{{"T", DType::i32_}, {"U", DType::i8_}}, {}}), Error);
   EXPECT_THROW(parse(text, "t")[0]->instantiate({{{"T", DType::f32_}}, {}}), Error);
@@ -181,11 +190,27 @@ TEST(Types, ADtypeVariableIsATypeInTheWholeProgram) {
 
 TEST(Print, TypesOfLiteralsSurvive) {
   EXPECT_NE(value("f32(i8(3) + i8(n))"), value("f32(i64(3) + i64(n))"));
-  for (const char* e : {"x * f32(0.1)", "f32(f64(x) * 0.1)", "f32(f64(0.1)) * x", "x + f32(i32(extent(col)) + i32(7))", "x + f32(extent(col) // 2)",
-                        "f32(u << u32(3)) + x", "x + f32(i64(extent(col)) * n)", "f32(where(x > 0, 1, 2)) + x", "where(x > 0, nan, -inf) + x",
-                        "-(-x) - -1", "f32(bits_u32(x) >> 3)", "x + f32(-9223372036854775807 - 1 + col)", "bits_f32(u) * x", "f32(bf16(x))",
-                        "exp(f32(bf16(x)))", "f32(is_nan(f16(x)) and true)", "x + f32(n % 3 - n // 3)", "sqrt(extent(col)) * x", "(x + 1)[col := 0] * x",
-                        "exp(x)[col := 0, row := row - 1] else -1.5", "x + 1 / f32(extent(col))"}) {
+  for (const char* e : {"x * f32(0.1)",
+                        "f32(f64(x) * 0.1)",
+                        "f32(f64(0.1)) * x",
+                        "x + f32(i32(extent(col)) + i32(7))",
+                        "x + f32(extent(col) // 2)",
+                        "f32(u << u32(3)) + x",
+                        "x + f32(i64(extent(col)) * n)",
+                        "f32(where(x > 0, 1, 2)) + x",
+                        "where(x > 0, nan, -inf) + x",
+                        "-(-x) - -1",
+                        "f32(bits_u32(x) >> 3)",
+                        "x + f32(-9223372036854775807 - 1 + col)",
+                        "bits_f32(u) * x",
+                        "f32(bf16(x))",
+                        "exp(f32(bf16(x)))",
+                        "f32(is_nan(f16(x)) and true)",
+                        "x + f32(n % 3 - n // 3)",
+                        "sqrt(extent(col)) * x",
+                        "(x + 1)[col := 0] * x",
+                        "exp(x)[col := 0, row := row - 1] else -1.5",
+                        "x + 1 / f32(extent(col))"}) {
     SCOPED_TRACE(e);
     value(e);
   }

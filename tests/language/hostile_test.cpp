@@ -33,7 +33,9 @@ std::string repeat(const std::string& text, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) result += text;
   return result;
 }
-std::string program(const std::string& body) { return "program p(in x: f32[i], out y: f32[i]) {\n  parallel i {\n" + body + "\n  }\n}\n"; }
+std::string program(const std::string& body) {
+  return "program p(in x: f32[i], out y: f32[i]) {\n  parallel i {\n" + body + "\n  }\n}\n";
+}
 
 TEST(Hostile, NestingHasALimit) {
   for (std::size_t depth : {150u, 100'000u}) {
@@ -68,9 +70,10 @@ TEST(Hostile, AMegabyteTakesLinearTime) {
   const std::string letters = repeat("y[i] = x * 2.5 + x[i]\n", 45'000);
   std::string defs;
   for (int i = 0; i < 40'000; ++i) defs += "def f" + std::to_string(i) + "(x) = x + " + std::to_string(i) + "\n";
-  for (const std::string& text : {letters, repeat("# comment\n", 100'000), repeat("1.5 ", 250'000), repeat("\n;", 500'000),
-                                  std::string(1'000'000, 'a'), std::string(1'000'000, '9'), std::string(1'000'000, '\0'), defs,
-                                  program("y[i] = exp(" + repeat("x, ", 300'000) + "x)"), program("y[" + repeat("i, ", 300'000) + "i] = x")}) {
+  for (const std::string& text :
+       {letters, repeat("# comment\n", 100'000), repeat("1.5 ", 250'000), repeat("\n;", 500'000), std::string(1'000'000, 'a'),
+        std::string(1'000'000, '9'), std::string(1'000'000, '\0'), defs, program("y[i] = exp(" + repeat("x, ", 300'000) + "x)"),
+        program("y[" + repeat("i, ", 300'000) + "i] = x")}) {
     const auto start = std::chrono::steady_clock::now();
     try {
       parse(text, "large.tile");
@@ -110,12 +113,23 @@ class Mutations {
   void mutate(std::string& text) {
     const std::size_t at = below(text.size());
     switch (below(6)) {
-      case 0: text[at] = static_cast<char>(below(256)); break;
-      case 1: text.erase(at, 1 + below(8)); break;
-      case 2: text.insert(at, piece()); break;
-      case 3: text.insert(at, 1, "()[]{}=+-*/<>.,:;#&|^%\n "[below(24)]); break;
-      case 4: text.replace(at, std::min(text.size() - at, 1 + below(4)), piece()); break;
-      default: text.resize(at);
+      case 0:
+        text[at] = static_cast<char>(below(256));
+        break;
+      case 1:
+        text.erase(at, 1 + below(8));
+        break;
+      case 2:
+        text.insert(at, piece());
+        break;
+      case 3:
+        text.insert(at, 1, "()[]{}=+-*/<>.,:;#&|^%\n "[below(24)]);
+        break;
+      case 4:
+        text.replace(at, std::min(text.size() - at, 1 + below(4)), piece());
+        break;
+      default:
+        text.resize(at);
     }
   }
 
