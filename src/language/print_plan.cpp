@@ -1,5 +1,6 @@
 // What the printer decides before it prints: which values are reached, how often each is used, and the innermost stream whose
-// body each belongs to. SPDX-License-Identifier: Apache-2.0
+// body each belongs to.
+// SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
 #include <fmt/format.h>

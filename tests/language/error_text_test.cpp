@@ -1,6 +1,6 @@
-// tests/error/*.tile: the first line of each says which error its program gets, `# error: CODE line:column: text`, where the text
-// is a part of the message, its origin and its hint. The program may fail at any of its sample bindings. SPDX-License-Identifier:
-// Apache-2.0
+// tests/error/*.tile: the first line of each says which error its program gets, `# error: CODE line:column: text`, where the
+// text is the beginning of message, origin and hint. The program may fail at any of its sample bindings.
+// SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 #include <fstream>
 #include <optional>
