@@ -31,10 +31,10 @@ class Access;
 class InOutAccess;
 class Replaced;
 
-// A value: a function of axes. Copies are handles of the same value. Only meaningful inside the capture that made it.
+// A value: a function of axes. Copies are handles of the same value. Only meaningful inside the capture that made it. There is no
+// conversion to bool, so `if (tile)` does not compile: a tile has no value yet, use where(c, x, y).
 class Tile {
  public:
-  explicit operator bool() const = delete;  // a tile has no value while the program is captured: use where(c, x, y)
   template <class... B>
   Replaced at(const Axis& axis, const B&... binds) const;
   std::uint32_t id = ~0u;
