@@ -1,6 +1,5 @@
-// The arguments of the command line. First every text is read for its form (file, generator or scalar), then files are mapped, then
-// generated arrays are filled: `index` needs the shapes of all the others.
-// SPDX-License-Identifier: Apache-2.0
+// The arguments of the command line. First every text is read for its form (file, generator or scalar), then files are mapped,
+// then generated arrays are filled: `index` needs the shapes of all the others. SPDX-License-Identifier: Apache-2.0
 #include "tools/arguments.h"
 
 #include <fmt/format.h>
@@ -51,15 +50,18 @@ std::optional<Generated> parse_generated(const std::string& name, const std::str
     const bool last = next == dims.size();
     if (error == std::errc::result_out_of_range) refuse(fmt::format("{}: an extent of '{}' is beyond 64 bits", name, text));
     if (error != std::errc() || (!last && (dims[next] != ',' || next + 1 == dims.size())))
-      refuse(fmt::format("{}: '{}' is not a shape", name, dims), "extents are whole numbers with commas between, as in f32[37,1537]:normal");
+      refuse(fmt::format("{}: '{}' is not a shape", name, dims),
+             "extents are whole numbers with commas between, as in f32[37,1537]:normal");
     if (n < 0) refuse(fmt::format("{}: '{}' has the negative extent {}", name, text, n));
     g.shape.push_back(n);
     at = last ? next : next + 1;
   }
   if (close + 1 >= text.size() || text[close + 1] != ':')
-    refuse(fmt::format("{}: '{}' names no generator", name, text), "write " + text.substr(0, close + 1) + ":GEN with GEN one of " + generator_names());
+    refuse(fmt::format("{}: '{}' names no generator", name, text),
+           "write " + text.substr(0, close + 1) + ":GEN with GEN one of " + generator_names());
   const std::optional<Generator> generator = generator_from_name(text.substr(close + 2));
-  if (!generator) refuse(fmt::format("{}: there is no generator '{}'", name, text.substr(close + 2)), "one of " + generator_names());
+  if (!generator)
+    refuse(fmt::format("{}: there is no generator '{}'", name, text.substr(close + 2)), "one of " + generator_names());
   g.generator = *generator;
   return g;
 }
@@ -88,7 +90,8 @@ bool takes_floats(const language::Signature& signature, const Program::Parameter
 }
 
 // Gives the bytes of a file the element type that the argument or the parameter says.
-void set_type(Array& array, std::optional<DType> stated, const language::Signature& signature, const Program::Parameter& parameter) {
+void set_type(Array& array, std::optional<DType> stated, const language::Signature& signature,
+              const Program::Parameter& parameter) {
   const DType held = array.view.dtype;
   const bool bits = array.opaque || held == DType::u8_ || held == DType::u16_;
   std::optional<DType> wanted = stated;
@@ -97,7 +100,8 @@ void set_type(Array& array, std::optional<DType> stated, const language::Signatu
     if (fixed && byte_size(*fixed) == byte_size(held)) wanted = fixed;
     if (!fixed && held == DType::u16_) wanted = DType::bf16_;
     if (!fixed && held == DType::u8_)
-      refuse(fmt::format("{}: one byte an element may be f8e4m3 or f8e5m2", parameter.name), fmt::format("say which: {}=f8e4m3:FILE", parameter.name));
+      refuse(fmt::format("{}: one byte an element may be f8e4m3 or f8e5m2", parameter.name),
+             fmt::format("say which: {}=f8e4m3:FILE", parameter.name));
   }
   if (wanted && *wanted == held) array.opaque = false;
   if (wanted && *wanted != held) {
@@ -107,7 +111,8 @@ void set_type(Array& array, std::optional<DType> stated, const language::Signatu
     array.opaque = false;
   }
   if (array.opaque)
-    refuse(fmt::format("{}: the file holds opaque elements of {} byte{}", parameter.name, byte_size(held), byte_size(held) == 1 ? "" : "s"),
+    refuse(fmt::format("{}: the file holds opaque elements of {} byte{}", parameter.name, byte_size(held),
+                       byte_size(held) == 1 ? "" : "s"),
            fmt::format("say which type they are: {}=bf16:FILE", parameter.name));
 }
 
@@ -122,7 +127,8 @@ std::pair<std::optional<DType>, std::string> split_type(const std::string& text)
 std::string parameter_list(const std::vector<Program::Parameter>& parameters) {
   static constexpr const char* kinds[] = {"in ", "out ", "inout ", ""};
   std::string all;
-  for (const auto& p : parameters) all += fmt::format("{}{}{}: {}{}", all.empty() ? "" : ", ", kinds[static_cast<int>(p.kind)], p.name, p.type, p.shape);
+  for (const auto& p : parameters)
+    all += fmt::format("{}{}{}: {}{}", all.empty() ? "" : ", ", kinds[static_cast<int>(p.kind)], p.name, p.type, p.shape);
   return all;
 }
 
@@ -162,7 +168,10 @@ Bindings::Bindings(const Program& program, const std::vector<std::string>& texts
   for (const Slot& s : slots_) {
     if (s.given || s.parameter.kind == Kind::out || s.parameter.has_default) continue;
     refuse(fmt::format("{} needs {}: {}{}", program.name(), s.parameter.name, s.parameter.type, s.parameter.shape),
-           fmt::format("{}={}", s.parameter.name, s.parameter.kind == Kind::scalar ? "NUMBER" : "FILE.npy, or generated as in " + s.parameter.name + "=f32[37,1537]:normal"));
+           fmt::format("{}={}", s.parameter.name,
+                       s.parameter.kind == Kind::scalar
+                           ? "NUMBER"
+                           : "FILE.npy, or generated as in " + s.parameter.name + "=f32[37,1537]:normal"));
   }
   const Arguments shapes = arguments();
   for (auto& [s, g] : generated) {
@@ -203,7 +212,8 @@ void Bindings::add_outputs(const std::vector<Function::OutputShape>& outputs) {
 Bindings Bindings::copy_written() const {
   Bindings copy = *this;
   for (Slot& s : copy.slots_)
-    if (s.given && (s.parameter.kind == Kind::out || s.parameter.kind == Kind::inout)) s.array = dense_copy(s.array.view, s.parameter.name);
+    if (s.given && (s.parameter.kind == Kind::out || s.parameter.kind == Kind::inout))
+      s.array = dense_copy(s.array.view, s.parameter.name);
   return copy;
 }
 
@@ -216,7 +226,8 @@ const TensorView* Bindings::find(const std::string& name) const {
 std::vector<std::pair<std::string, TensorView>> Bindings::written() const {
   std::vector<std::pair<std::string, TensorView>> all;
   for (const Slot& s : slots_)
-    if (s.given && (s.parameter.kind == Kind::out || s.parameter.kind == Kind::inout)) all.emplace_back(s.parameter.name, s.array.view);
+    if (s.given && (s.parameter.kind == Kind::out || s.parameter.kind == Kind::inout))
+      all.emplace_back(s.parameter.name, s.array.view);
   return all;
 }
 

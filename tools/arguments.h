@@ -16,8 +16,8 @@ namespace cosmati::tools {
 // The arrays and scalars of one run, in the order of the program's parameters.
 class Bindings {
  public:
-  // Reads or generates every argument. Throws Error{bad_argument} for a name the program does not have, one given twice, a missing
-  // input, or an argument of the wrong form; Error{bad_file} for a file that is not what it should be.
+  // Reads or generates every argument. Throws Error{bad_argument} for a name the program does not have, one given twice, a
+  // missing input, or an argument of the wrong form; Error{bad_file} for a file that is not what it should be.
   Bindings(const Program& program, const std::vector<std::string>& texts, std::uint64_t seed);
 
   Arguments arguments() const;
@@ -35,7 +35,7 @@ class Bindings {
  private:
   struct Slot {
     Program::Parameter parameter;
-    Array array;          // tensors
+    Array array;  // tensors
     Argument scalar = 0.0;
     bool given = false;
   };

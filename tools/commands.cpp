@@ -59,7 +59,8 @@ Prepared prepare(const Invocation& invocation) {
   Options options;
   for (const std::string& text : invocation.knobs) {
     auto [knob, value] = split_assignment(text, "--set");
-    if (!options.knobs.emplace(knob, value).second) throw Error(ErrorCode::bad_knob, {}, fmt::format("knob '{}' is set twice", knob));
+    if (!options.knobs.emplace(knob, value).second)
+      throw Error(ErrorCode::bad_knob, {}, fmt::format("knob '{}' is set twice", knob));
   }
   if (!invocation.plan.empty()) options.plan = read_text(invocation.plan);
   Device device = invocation.device.empty() ? Device::pick() : Device::named(invocation.device);
@@ -78,8 +79,13 @@ void report_outputs(const Bindings& bindings, Report& report) {
   for (const auto& [name, view] : bindings.written()) {
     const Summary s = summarise(view);
     report.line(fmt::format("{} {} {:.6g} {:.6g} {:.6g} {}", name, type_text(view), s.min, s.max, s.mean, s.nan));
-    outputs.push_back({{"name", name}, {"dtype", cosmati::name(view.dtype)}, {"shape", view.shape}, {"min", number(s.min)},
-                       {"max", number(s.max)}, {"mean", number(s.mean)}, {"nan", s.nan}});
+    outputs.push_back({{"name", name},
+                       {"dtype", cosmati::name(view.dtype)},
+                       {"shape", view.shape},
+                       {"min", number(s.min)},
+                       {"max", number(s.max)},
+                       {"mean", number(s.mean)},
+                       {"nan", s.nan}});
   }
   report.object()["outputs"] = std::move(outputs);
 }
@@ -91,8 +97,9 @@ void report_judgements(const std::vector<Judgement>& judgements, Report& report)
     line += j.ok ? "ok" : fmt::format("FAILED at {}: got {:.9g}, expected {:.9g}", index_text(j.at), j.got, j.expected);
     if (j.unjudged > 0) line += fmt::format(" ({} elements unjudged: their bound exceeds their value)", j.unjudged);
     report.line(line);
-    Json check = {{"output", j.output}, {"max_abs", number(j.max_abs)}, {"max_rel", number(j.max_rel)}, {"bound", number(j.bound)},
-                  {"ok", j.ok}, {"unjudged", j.unjudged}};
+    Json check = {
+        {"output", j.output}, {"max_abs", number(j.max_abs)}, {"max_rel", number(j.max_rel)}, {"bound", number(j.bound)},
+        {"ok", j.ok},         {"unjudged", j.unjudged}};
     if (!j.ok) {
       check["at"] = j.at;
       check["got"] = number(j.got);

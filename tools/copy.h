@@ -11,8 +11,8 @@ struct Timing {
   int rounds = 0;
 };
 
-// Runs `ours` and a copy of `bytes` in turns, so that both see the same machine, for about a second and a half (at least 5 rounds,
-// at most 101). The caller has run `ours` once before.
+// Runs `ours` and a copy of `bytes` in turns, so that both see the same machine, for about a second and a half (at least 5
+// rounds, at most 101). The caller has run `ours` once before.
 Timing time_beside_copy(const std::function<void()>& ours, std::int64_t bytes);
 
 }  // namespace cosmati::tools

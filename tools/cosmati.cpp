@@ -75,23 +75,31 @@ int main(int argc, char** argv) {
               "  cosmati run my.tile:scale x=x.npy k=0.5 --device sim --check\n\n" +
               exit_help);
 
-  CLI::App* check = app.add_subcommand("check", "Parse, type and prove programs, and check their streams and reducers on small extents");
+  CLI::App* check =
+      app.add_subcommand("check", "Parse, type and prove programs, and check their streams and reducers on small extents");
   check->add_option("files", files, "files, file:name, or shipped programs")->required()->type_name("FILE");
   check->add_option("--seed", invocation.seed, "seed of the data (default 0)")->type_name("N");
-  check->footer(std::string("\nPrints `name: ok` a program.\n\nExamples:\n  cosmati check my.tile other.tile\n  cosmati check softmax\n\n") + exit_help);
+  check->footer(
+      std::string(
+          "\nPrints `name: ok` a program.\n\nExamples:\n  cosmati check my.tile other.tile\n  cosmati check softmax\n\n") +
+      exit_help);
 
   CLI::App* plan = app.add_subcommand("plan", "Print the plan of a program at these arguments");
   add_invocation(plan, invocation);
   plan->add_option("--save", save, "write the plan as JSON, for --plan")->type_name("F.json");
-  plan->footer(std::string("\n") + argument_help + "\nExamples:\n  cosmati plan softmax 'x=f32[1024,4096]:zeros'\n  cosmati plan softmax x=x.npy --save p.json\n\n" + exit_help);
+  plan->footer(std::string("\n") + argument_help +
+               "\nExamples:\n  cosmati plan softmax 'x=f32[1024,4096]:zeros'\n  cosmati plan softmax x=x.npy --save p.json\n\n" +
+               exit_help);
 
   CLI::App* emit = app.add_subcommand("emit", "Print what a program becomes at these arguments");
   add_invocation(emit, invocation);
   emit->add_option("--as", as, "the level (default kernel)")->type_name("tile|kernel|llvm|asm");
-  emit->footer(std::string("\n") + argument_help + "\nExample:\n  cosmati emit softmax 'x=f32[8,64]:zeros' --as asm\n\n" + exit_help);
+  emit->footer(std::string("\n") + argument_help + "\nExample:\n  cosmati emit softmax 'x=f32[8,64]:zeros' --as asm\n\n" +
+               exit_help);
 
   CLI::App* devices = app.add_subcommand("devices", "List the devices and whether they are present");
-  CLI::App* docs = app.add_subcommand("docs", "Print the reference, from the tables of operations, reducers, types, errors and knobs");
+  CLI::App* docs =
+      app.add_subcommand("docs", "Print the reference, from the tables of operations, reducers, types, errors and knobs");
   docs->add_option("--write", folder, "write one page a file into this folder instead")->type_name("FOLDER");
 
   for (CLI::App* command : {run, check, plan, emit, devices, docs}) command->add_flag("--json", json, "print one JSON object");

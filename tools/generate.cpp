@@ -1,6 +1,6 @@
 // Generated arrays. Element i is a pure function of (seed, name, i): splitmix64 in counter form, and a Box-Muller transform whose
-// logarithm and cosine are written here, in additions, products and quotients only, since those of C libraries differ in the last bit.
-// SPDX-License-Identifier: Apache-2.0
+// logarithm and cosine are written here, in additions, products and quotients only, since those of C libraries differ in the last
+// bit. SPDX-License-Identifier: Apache-2.0
 #include "tools/generate.h"
 
 #include <fmt/format.h>
@@ -95,10 +95,12 @@ ops::Scalar whole(DType t, std::int64_t value) {
   return {.f = 0, .i = is_bool(t) ? value != 0 : ops::wrap_to(t, value)};
 }
 
-void fill_index(const TensorView& view, const Random& random, const std::string& name, const std::optional<ContractBounds>& contract) {
+void fill_index(const TensorView& view, const Random& random, const std::string& name,
+                const std::optional<ContractBounds>& contract) {
   if (!is_int(view.dtype)) refuse(name, fmt::format("'index' makes integers, but the array is {}", cosmati::name(view.dtype)));
   if (!contract || !contract->lo || !contract->hi)
-    refuse(name, "'index' needs a contract with both bounds on the parameter", "declare it `in lo .. hi`, or use another generator");
+    refuse(name, "'index' needs a contract with both bounds on the parameter",
+           "declare it `in lo .. hi`, or use another generator");
   const std::int64_t lo = *contract->lo, hi = *contract->hi, elements = view.elements();
   if (elements == 0) return;
   if (hi <= lo) refuse(name, fmt::format("the contract {} .. {} is empty, so no integer is inside it", lo, hi));
@@ -109,14 +111,18 @@ void fill_index(const TensorView& view, const Random& random, const std::string&
   std::vector<std::int64_t> values(static_cast<std::size_t>(elements));
   if (contract->distinct) {  // a partial Fisher-Yates shuffle of lo .. hi that keeps only the places it moved
     std::unordered_map<std::uint64_t, std::uint64_t> moved;
-    auto at = [&](std::uint64_t k) { auto it = moved.find(k); return it == moved.end() ? k : it->second; };
+    auto at = [&](std::uint64_t k) {
+      auto it = moved.find(k);
+      return it == moved.end() ? k : it->second;
+    };
     for (std::uint64_t i = 0; i < values.size(); ++i) {
       const std::uint64_t j = i + random.below(i, span - i), drawn = at(j);
       moved[j] = at(i);
       values[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(lo) + drawn);
     }
   } else {
-    for (std::uint64_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(lo) + random.below(i, span));
+    for (std::uint64_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(lo) + random.below(i, span));
   }
   if (contract->sorted && view.rank() > 0) {
     const std::int64_t row = view.shape.back();
@@ -139,19 +145,24 @@ std::string generator_names() {
   return all;
 }
 
-void generate(const TensorView& view, Generator generator, std::uint64_t seed, const std::string& name, const std::optional<ContractBounds>& contract) {
+void generate(const TensorView& view, Generator generator, std::uint64_t seed, const std::string& name,
+              const std::optional<ContractBounds>& contract) {
   const Random random(seed, name);
   const DType t = view.dtype;
   const std::int64_t elements = view.elements();
   switch (generator) {
     case Generator::normal:
-      if (!is_float(t)) refuse(name, fmt::format("'normal' makes floating values, but the array is {}", cosmati::name(t)), "use uniform or index");
+      if (!is_float(t))
+        refuse(name, fmt::format("'normal' makes floating values, but the array is {}", cosmati::name(t)),
+               "use uniform or index");
       for (std::int64_t i = 0; i < elements; ++i) store(view, i, real(t, normal(random, static_cast<std::uint64_t>(i))));
       return;
     case Generator::uniform:
       for (std::int64_t i = 0; i < elements; ++i) {
         const std::uint64_t at = static_cast<std::uint64_t>(i);
-        store(view, i, is_float(t) ? real(t, random.unit(at)) : whole(t, static_cast<std::int64_t>(is_bool(t) ? random(at) & 1 : random(at))));
+        store(view, i,
+              is_float(t) ? real(t, random.unit(at))
+                          : whole(t, static_cast<std::int64_t>(is_bool(t) ? random(at) & 1 : random(at))));
       }
       return;
     case Generator::zeros:
@@ -161,7 +172,9 @@ void generate(const TensorView& view, Generator generator, std::uint64_t seed, c
     case Generator::arange:
       for (std::int64_t i = 0; i < elements; ++i) store(view, i, whole(t, i));
       return;
-    case Generator::index: fill_index(view, random, name, contract); return;
+    case Generator::index:
+      fill_index(view, random, name, contract);
+      return;
   }
 }
 

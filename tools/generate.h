@@ -16,13 +16,14 @@ enum class Generator : std::uint8_t {
   uniform,  // floats in 0 .. 1; every value of an integer type, bool
   zeros,
   ones,
-  arange,   // 0, 1, 2, ... row-major, converted to the type
-  index,    // uniform integers inside the parameter's contract, sorted or distinct where it says so
+  arange,  // 0, 1, 2, ... row-major, converted to the type
+  index,   // uniform integers inside the parameter's contract, sorted or distinct where it says so
 };
 std::optional<Generator> generator_from_name(std::string_view name);
 std::string generator_names();
 
 // Fills a dense view. `name` separates the streams of different parameters; `contract` is read by `index` only.
-void generate(const TensorView& view, Generator generator, std::uint64_t seed, const std::string& name, const std::optional<ContractBounds>& contract);
+void generate(const TensorView& view, Generator generator, std::uint64_t seed, const std::string& name,
+              const std::optional<ContractBounds>& contract);
 
 }  // namespace cosmati::tools

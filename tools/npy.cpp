@@ -64,7 +64,8 @@ const FileType& type_of(const std::string& descr, const std::string& path) {
                  "write the array with a little-endian dtype, for example a.astype(a.dtype.newbyteorder('<'))");
       return row;
     }
-    if (kind.starts_with('O')) bad_file(path, "the array holds Python objects (dtype object)", "write numbers: a.astype(numpy.float32)");
+    if (kind.starts_with('O'))
+      bad_file(path, "the array holds Python objects (dtype object)", "write numbers: a.astype(numpy.float32)");
   }
   bad_file(path, fmt::format("the element type '{}' is none of the language's", descr),
            "bool, i1 i2 i4 i8, u1 u2 u4, f2 f4 f8; bf16 as u2 and f8 as u1");
@@ -194,7 +195,8 @@ bool is_empty(const std::vector<std::int64_t>& shape) {
 
 std::shared_ptr<void> allocate(std::size_t bytes, const std::string& what) {
   // Virtual memory is handed out freely; touching more than there is would end the process.
-  const std::size_t machine = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
+  const std::size_t machine =
+      static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(::sysconf(_SC_PAGE_SIZE));
   void* p = bytes < machine ? std::aligned_alloc(64, (bytes / 64 + 1) * 64) : nullptr;
   if (!p) throw Error(ErrorCode::bad_argument, {}, fmt::format("{}: no memory for {} bytes", what, bytes));
   return {p, [](void* q) { std::free(q); }};
@@ -211,7 +213,8 @@ struct Descriptor {
 
 Array make_array(DType dtype, const std::vector<std::int64_t>& shape, const std::string& what) {
   std::optional<std::int64_t> bytes = bytes_of(shape, byte_size(dtype));
-  if (!bytes) throw Error(ErrorCode::bad_argument, {}, fmt::format("{}: the size of the shape is negative or beyond 64 bits", what));
+  if (!bytes)
+    throw Error(ErrorCode::bad_argument, {}, fmt::format("{}: the size of the shape is negative or beyond 64 bits", what));
   if (is_empty(shape)) bytes = 0;
   Array a;
   a.memory = allocate(static_cast<std::size_t>(*bytes), what);
@@ -235,7 +238,7 @@ Array dense_copy(const TensorView& view, const std::string& what) {
 Array read_npy(const std::string& path) {
   Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.fd < 0) bad_file(path, fmt::format("the file does not open: {}", std::strerror(errno)));
-  struct stat st {};
+  struct stat st{};
   if (::fstat(file.fd, &st) != 0) bad_file(path, fmt::format("the file has no size: {}", std::strerror(errno)));
   if (!S_ISREG(st.st_mode)) bad_file(path, "not a regular file");
   const std::size_t size = static_cast<std::size_t>(st.st_size);
@@ -255,8 +258,10 @@ Array read_npy(const std::string& path) {
   for (std::size_t i = 0; i < length_bytes; ++i)
     header |= static_cast<std::size_t>(static_cast<unsigned char>(text[8 + i])) << (8 * i);
   const std::size_t begin = 8 + length_bytes;
-  if (header > size - begin) bad_file(path, fmt::format("the header says it is {} bytes long, but the file has {} left", header, size - begin));
-  if (header > longest_header) bad_file(path, fmt::format("the header is {} bytes long; at most {} are read", header, longest_header));
+  if (header > size - begin)
+    bad_file(path, fmt::format("the header says it is {} bytes long, but the file has {} left", header, size - begin));
+  if (header > longest_header)
+    bad_file(path, fmt::format("the header is {} bytes long; at most {} are read", header, longest_header));
 
   const Header h = HeaderParser(text.substr(begin, header), path).parse();
   const FileType& type = type_of(h.descr, path);
@@ -265,7 +270,8 @@ Array read_npy(const std::string& path) {
   if (is_empty(h.shape)) bytes = 0;
   const std::size_t available = size - begin - header;
   if (static_cast<std::size_t>(*bytes) != available)
-    bad_file(path, fmt::format("shape ({}) of {} needs {} bytes, but {} follow the header", fmt::join(h.shape, ", "), h.descr, *bytes, available));
+    bad_file(path, fmt::format("shape ({}) of {} needs {} bytes, but {} follow the header", fmt::join(h.shape, ", "), h.descr,
+                               *bytes, available));
 
   Array a;
   a.opaque = type.opaque;
@@ -332,7 +338,8 @@ NpyWriter::NpyWriter(std::string path, const TensorView& view) : path_(std::move
   }
 }
 
-NpyWriter::NpyWriter(NpyWriter&& other) noexcept : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})) {}
+NpyWriter::NpyWriter(NpyWriter&& other) noexcept
+    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})) {}
 
 NpyWriter::~NpyWriter() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());

@@ -24,7 +24,8 @@ std::string progress_line(const std::string& what, double elapsed_s, double done
   return line + (total > 0 ? ", nearly done" : "");
 }
 
-Progress::Progress(std::string what, double expected_s) : what_(std::move(what)), expected_s_(expected_s), thread_([this] { loop(); }) {}
+Progress::Progress(std::string what, double expected_s)
+    : what_(std::move(what)), expected_s_(expected_s), thread_([this] { loop(); }) {}
 
 Progress::~Progress() {
   {

@@ -18,9 +18,10 @@ namespace {
 
 constexpr int schema = 1;
 
-nlohmann::ordered_json error_object(const std::string& code, const Where& where, const std::string& what, const std::string& origin,
-                                    const std::string& hint) {
-  return {{"code", code}, {"file", where.file}, {"line", where.line}, {"column", where.column}, {"what", what}, {"origin", origin}, {"hint", hint}};
+nlohmann::ordered_json error_object(const std::string& code, const Where& where, const std::string& what,
+                                    const std::string& origin, const std::string& hint) {
+  return {{"code", code}, {"file", where.file}, {"line", where.line}, {"column", where.column},
+          {"what", what}, {"origin", origin},   {"hint", hint}};
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ std::vector<T> values(const Array& a) {
 }
 
 TEST(Generate, BitsAreFixedForever) {
-  EXPECT_THAT(values<double>(made(DType::f64_, {2}, Generator::uniform)), ElementsAre(0x1.5e505dc03405dp-1, 0x1.d7eb599215634p-3));
+  EXPECT_THAT(values<double>(made(DType::f64_, {2}, Generator::uniform)),
+              ElementsAre(0x1.5e505dc03405dp-1, 0x1.d7eb599215634p-3));
   EXPECT_THAT(values<float>(made(DType::f32_, {2}, Generator::normal)), ElementsAre(0x1.7d67cap-3f, 0x1.81c226p+0f));
 }
 
@@ -80,12 +81,15 @@ TEST(Generate, SimpleOnesAreExact) {
 
 TEST(Generate, IndexStaysInsideItsContract) {
   std::set<std::int32_t> seen;
-  for (std::int32_t v : values<std::int32_t>(made(DType::i32_, {500}, Generator::index, 0, "x", ContractBounds{-2, 3, false, false}))) seen.insert(v);
+  for (std::int32_t v :
+       values<std::int32_t>(made(DType::i32_, {500}, Generator::index, 0, "x", ContractBounds{-2, 3, false, false})))
+    seen.insert(v);
   EXPECT_THAT(seen, ElementsAre(-2, -1, 0, 1, 2));
 }
 
 TEST(Generate, IndexKeepsSortedAndDistinct) {
-  const auto rows = values<std::int64_t>(made(DType::i64_, {4, 20}, Generator::index, 3, "x", ContractBounds{0, 100, true, false}));
+  const auto rows =
+      values<std::int64_t>(made(DType::i64_, {4, 20}, Generator::index, 3, "x", ContractBounds{0, 100, true, false}));
   for (int r = 0; r < 4; ++r) EXPECT_TRUE(std::is_sorted(rows.begin() + r * 20, rows.begin() + r * 20 + 20));
   const auto all = values<std::int32_t>(made(DType::i32_, {50}, Generator::index, 3, "x", ContractBounds{0, 50, false, true}));
   EXPECT_EQ(std::set<std::int32_t>(all.begin(), all.end()).size(), 50u);

@@ -70,7 +70,8 @@ TEST_F(Npy, EveryTypeComesBackAsItWasWritten) {
 }
 
 TEST_F(Npy, ShapesOfAllRanksComeBack) {
-  for (const std::vector<std::int64_t>& shape : {std::vector<std::int64_t>{}, {1}, {7}, {0}, {0, 5}, {4, 0, 5, 2}, {2, 3, 1, 4}}) {
+  for (const std::vector<std::int64_t>& shape :
+       {std::vector<std::int64_t>{}, {1}, {7}, {0}, {0, 5}, {4, 0, 5, 2}, {2, 3, 1, 4}}) {
     NpyWriter(folder_ / "a.npy", make_array(DType::f32_, shape, "a").view).commit();
     EXPECT_EQ(read_npy(folder_ / "a.npy").view.shape, shape);
   }
@@ -91,7 +92,11 @@ TEST_F(Npy, FortranOrderIsAViewOfTheFile) {
   const Array a = accept(npy_bytes(header("<f4", "(2, 3)", true), payload));
   EXPECT_THAT(a.view.strides, ElementsAre(1, 2));
   std::vector<float> rows;
-  for_each_element(a.view, [&](const char* e) { float f; std::memcpy(&f, e, 4); rows.push_back(f); });
+  for_each_element(a.view, [&](const char* e) {
+    float f;
+    std::memcpy(&f, e, 4);
+    rows.push_back(f);
+  });
   EXPECT_THAT(rows, ElementsAre(0, 2, 4, 1, 3, 5));
 }
 
@@ -142,7 +147,8 @@ TEST_F(Npy, WrongFilesAreRefusedByName) {
   EXPECT_THAT(refuse(npy_bytes(header("|O", "(1,)"), "12345678")), HasSubstr("object"));
   EXPECT_THAT(refuse(npy_bytes(header("<c8", "(1,)"), "12345678")), HasSubstr("'<c8'"));
   EXPECT_THAT(refuse(npy_bytes(header("<u8", "(1,)"), "12345678")), HasSubstr("'<u8'"));
-  EXPECT_THAT(refuse(npy_bytes("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "1234")), HasSubstr("structured"));
+  EXPECT_THAT(refuse(npy_bytes("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "1234")),
+              HasSubstr("structured"));
   EXPECT_THAT(refuse(npy_bytes("{'descr': '<f4', 'shape': (1,)}", "1234")), HasSubstr("lacks 'fortran_order'"));
   EXPECT_THAT(refuse(npy_bytes("{'descr': '<f4', 'descr': '<f4'}", "1234")), HasSubstr("twice"));
   EXPECT_THAT(refuse(npy_bytes("{'descr': '<f4', 'evil': 1}", "1234")), HasSubstr("unknown key 'evil'"));
@@ -162,19 +168,31 @@ TEST_F(Npy, MutatedFilesAreReadOrRefused) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     return static_cast<std::size_t>((state >> 33) % n);
   };
-  const std::string pieces[] = {"-", "9", "99999999999999999999", "(", ")", "'", ",", "L", "True", ">", "O", "\\x00", "{", "[", "\xff", std::string(1, '\0')};
+  const std::string pieces[] = {"-", "9",    "99999999999999999999", "(", ")", "'", ",", "L", "True", ">", "O", "\\x00", "{",
+                                "[", "\xff", std::string(1, '\0')};
   int accepted = 0, refused = 0;
   for (int round = 0; round < 1500; ++round) {
     const int major = 1 + static_cast<int>(random(3));
-    std::string bytes = npy_bytes(header(round % 2 ? "<f4" : "|b1", "(2, 3)", random(2)), std::string(round % 2 ? 24 : 6, 'x'), major);
+    std::string bytes =
+        npy_bytes(header(round % 2 ? "<f4" : "|b1", "(2, 3)", random(2)), std::string(round % 2 ? 24 : 6, 'x'), major);
     for (std::size_t k = 1 + random(2); k > 0; --k) {
       const std::size_t at = random(std::min<std::size_t>(bytes.size(), 90));
       switch (random(5)) {
-        case 0: bytes[at] = static_cast<char>(random(256)); break;
-        case 1: bytes.resize(at + 1); break;
-        case 2: bytes.insert(at, pieces[random(std::size(pieces))]); break;
-        case 3: bytes.erase(at, 1 + random(4)); break;
-        default: bytes[std::min(bytes.size() - 1, 6 + random(6))] = static_cast<char>(random(256)); break;
+        case 0:
+          bytes[at] = static_cast<char>(random(256));
+          break;
+        case 1:
+          bytes.resize(at + 1);
+          break;
+        case 2:
+          bytes.insert(at, pieces[random(std::size(pieces))]);
+          break;
+        case 3:
+          bytes.erase(at, 1 + random(4));
+          break;
+        default:
+          bytes[std::min(bytes.size() - 1, 6 + random(6))] = static_cast<char>(random(256));
+          break;
       }
       if (bytes.size() < 12) break;
     }
@@ -183,7 +201,10 @@ TEST_F(Npy, MutatedFilesAreReadOrRefused) {
       const Array a = read_npy(path);
       std::int64_t seen = 0;
       unsigned sum = 0;
-      for_each_element(a.view, [&](const char* e) { sum += static_cast<unsigned char>(*e); ++seen; });
+      for_each_element(a.view, [&](const char* e) {
+        sum += static_cast<unsigned char>(*e);
+        ++seen;
+      });
       EXPECT_EQ(seen, a.view.elements());
       EXPECT_LE(seen, static_cast<std::int64_t>(bytes.size()));
       EXPECT_LE(sum, 255u * bytes.size());
@@ -199,7 +220,9 @@ TEST_F(Npy, MutatedFilesAreReadOrRefused) {
 
 TEST_F(Npy, NothingIsLeftWithoutCommit) {
   const Array a = make_array(DType::f32_, {4}, "a");
-  { NpyWriter writer(folder_ / "a.npy", a.view); }
+  {
+    NpyWriter writer(folder_ / "a.npy", a.view);
+  }
   EXPECT_EQ(folder_.files(), 0u);
   {
     NpyWriter writer(folder_ / "a.npy", a.view);

@@ -43,9 +43,13 @@ TEST(Report, ErrorsBecomeExitCodesAndJson) {
   const auto object = nlohmann::json::parse(text);
   EXPECT_EQ(object["schema"], 1);
   EXPECT_EQ(object["ok"], false);
-  EXPECT_EQ(object["errors"][0],
-            nlohmann::json({{"code", "out_of_bounds"}, {"file", "a.tile"}, {"line", 3}, {"column", 7}, {"what", "leaves"},
-                            {"origin", "from here"}, {"hint", "else 0"}}));
+  EXPECT_EQ(object["errors"][0], nlohmann::json({{"code", "out_of_bounds"},
+                                                 {"file", "a.tile"},
+                                                 {"line", 3},
+                                                 {"column", 7},
+                                                 {"what", "leaves"},
+                                                 {"origin", "from here"},
+                                                 {"hint", "else 0"}}));
   EXPECT_EQ(reported(Error(ErrorCode::backend_absent, {}, "no")).first, no_backend);
   EXPECT_EQ(reported(InternalError("broken")).first, internal_error);
   EXPECT_EQ(reported(std::bad_alloc()).first, wrong_input);
@@ -74,7 +78,9 @@ TEST(Progress, LinesSayWhatIsLeft) {
 
 TEST(Progress, ShortWorkPrintsNothing) {
   testing::internal::CaptureStderr();
-  { Progress progress("x"); }
+  {
+    Progress progress("x");
+  }
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
@@ -89,7 +95,12 @@ TEST(Progress, LongWorkPrints) {
 
 TEST(Copy, TimesBothSides) {
   int calls = 0;
-  const Timing t = time_beside_copy([&] { ++calls; std::this_thread::sleep_for(std::chrono::milliseconds(40)); }, 1 << 20);
+  const Timing t = time_beside_copy(
+      [&] {
+        ++calls;
+        std::this_thread::sleep_for(std::chrono::milliseconds(40));
+      },
+      1 << 20);
   EXPECT_EQ(calls, t.rounds);
   EXPECT_GE(t.rounds, 5);
   EXPECT_GE(t.ours_us, 40e3);

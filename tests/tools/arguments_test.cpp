@@ -1,0 +1,112 @@
+// Arguments of the command line: forms, element types that files cannot name, and what is refused.
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/arguments.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "tests/tools/temporary.h"
+
+namespace cosmati::tools {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class ArgumentsTest : public testing::Test {
+ protected:
+  std::string file(DType t, const std::vector<std::int64_t>& shape, const std::string& name = "a.npy") {
+    NpyWriter(folder_ / name, make_array(t, shape, "a").view).commit();
+    return folder_ / name;
+  }
+  std::string refusal(const std::vector<std::string>& texts) {
+    try {
+      Bindings(program_, texts, 0);
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code, ErrorCode::bad_argument);
+      return e.what();
+    }
+    return "accepted";
+  }
+  TemporaryFolder folder_;
+  Program program_ = parse(
+                         "program f<T: float, I: int>(in x: T[row, col], in n: I[row], in w: bf16[col], out y: T[row, col], k: "
+                         "f32, b: i32 = 2) {\n"
+                         "  parallel row { y[row, col] = T(f32(x) * k + f32(w)) + T(f32(n)) }\n}\n")
+                         .front();
+  const std::vector<std::string> rest_ = {"n=i32[2]:arange", "w=bf16[3]:ones", "k=0.5"};
+  std::vector<std::string> with(const std::string& x) const {
+    std::vector<std::string> all = rest_;
+    all.push_back(x);
+    return all;
+  }
+};
+
+TEST_F(ArgumentsTest, GeneratedArraysAndScalarsComeInDeclaredOrder) {
+  const Arguments a = Bindings(program_, with("x=f16[2, 3]:normal"), 0).arguments();
+  std::vector<std::string> names;
+  for (const auto& [name, value] : a) names.push_back(name);
+  EXPECT_THAT(names, ElementsAre("x", "n", "w", "k"));
+  EXPECT_EQ(std::get<TensorView>(a[0].second).dtype, DType::f16_);
+  EXPECT_THAT(std::get<TensorView>(a[0].second).shape, ElementsAre(2, 3));
+  EXPECT_EQ(std::get<double>(a[3].second), 0.5);
+}
+
+TEST_F(ArgumentsTest, ScalarsKeepTheirForm) {
+  auto k = [&](const std::string& text) {
+    return Bindings(program_, {"x=f32[2,3]:ones", rest_[0], rest_[1], "k=" + text}, 0).arguments()[3].second;
+  };
+  EXPECT_EQ(std::get<std::int64_t>(k("-3")), -3);
+  EXPECT_EQ(std::get<double>(k("-3.0")), -3);
+  EXPECT_EQ(std::get<double>(k("1e-5")), 1e-5);
+  EXPECT_EQ(std::get<double>(k("-inf")), -std::numeric_limits<double>::infinity());
+  EXPECT_EQ(std::get<bool>(k("true")), true);
+}
+
+TEST_F(ArgumentsTest, FilesWithoutATypeNameTakeTheParametersType) {
+  auto x_type = [&](const std::string& text) {
+    return std::get<TensorView>(Bindings(program_, with(text), 0).arguments()[0].second).dtype;
+  };
+  EXPECT_EQ(x_type("x=" + file(DType::f32_, {2, 3})), DType::f32_);
+  EXPECT_EQ(x_type("x=" + file(DType::u16_, {2, 3})), DType::bf16_);
+  EXPECT_EQ(x_type("x=f16:" + file(DType::u16_, {2, 3})), DType::f16_);
+  EXPECT_EQ(x_type("x=f8e5m2:" + file(DType::u8_, {2, 3})), DType::f8e5m2_);
+  const std::string w = file(DType::u16_, {3}, "w.npy");
+  const Bindings b(program_, {"x=f32[2,3]:ones", "n=i32[2]:ones", "w=" + w, "k=1"}, 0);
+  EXPECT_EQ(b.find("w")->dtype, DType::bf16_);
+  // An integer parameter takes the same file as it is.
+  EXPECT_EQ(Bindings(program_, {"x=f32[3,3]:ones", "n=" + w, rest_[1], "k=1"}, 0).find("n")->dtype, DType::u16_);
+}
+
+TEST_F(ArgumentsTest, WhatCannotBeMeantIsRefused) {
+  EXPECT_THAT(refusal(with("x=" + file(DType::u8_, {2, 3}))), HasSubstr("x=f8e4m3:FILE"));
+  EXPECT_THAT(refusal(with("x=bf16:" + file(DType::f32_, {2, 3}))), HasSubstr("f32 elements cannot be read as bf16"));
+  EXPECT_THAT(refusal(rest_), HasSubstr("needs x: T[row, col]"));
+  EXPECT_THAT(refusal(with("z=f32[2,3]:ones")), HasSubstr("no parameter 'z'"));
+  EXPECT_THAT(refusal(with("k=1")), HasSubstr("twice"));
+  EXPECT_THAT(refusal(with("x=f32[2,3]:noise")), HasSubstr("no generator 'noise'"));
+  EXPECT_THAT(refusal(with("x=f32[2,]:ones")), HasSubstr("not a shape"));
+  EXPECT_THAT(refusal(with("x=f32[,2]:ones")), HasSubstr("not a shape"));
+  EXPECT_THAT(refusal(with("x=f32[2 3]:ones")), HasSubstr("not a shape"));
+  EXPECT_THAT(refusal(with("x=f32[99999999999999999999]:ones")), HasSubstr("64 bits"));
+  EXPECT_THAT(refusal(with("x=")), HasSubstr("name=value"));
+  EXPECT_THAT(refusal({"x=f32[2,3]:ones", rest_[0], rest_[1], "k=abc"}), HasSubstr("not a number"));
+  EXPECT_THAT(refusal({"x=f32[2,3]:ones", rest_[0], rest_[1], "k=1e999"}), HasSubstr("64 bits"));
+}
+
+TEST_F(ArgumentsTest, BytesMovedCountEachTensorOnceADirection) {
+  const Program p = parse(
+                        "program f(in x: f32[i], inout y: f32[i], out z: f64[i]) {\n  parallel i {\n    y[i] = y + x\n    z[i] = "
+                        "f64(x)\n  }\n}\n")
+                        .front();
+  Bindings b(p, {"x=f32[10]:ones", "y=f32[10]:ones", "z=f64[10]:zeros"}, 0);
+  EXPECT_EQ(b.moved_bytes(), 40 + 2 * 40 + 80);
+  const Bindings copy = b.copy_written();
+  EXPECT_EQ(copy.find("x")->data, b.find("x")->data);
+  EXPECT_NE(copy.find("y")->data, b.find("y")->data);
+  EXPECT_EQ(std::memcmp(copy.find("y")->data, b.find("y")->data, 40), 0);
+}
+
+}  // namespace
+}  // namespace cosmati::tools
