@@ -44,9 +44,9 @@ bool unbounded_data(const Terms& terms, const Poly& p, bool above) {
   return false;
 }
 
-// An operation in p whose result may not be what its operands say, because it wraps.
-std::optional<ValueId> may_wrap(const Terms& terms, const Poly& p) {
-  for (AtomId a : terms.closure({p}))
+// An operation there whose result may not be what its operands say, because it wraps.
+std::optional<ValueId> may_wrap(const Terms& terms, const std::vector<Poly>& roots) {
+  for (AtomId a : terms.closure(roots))
     if (terms[a].wrapped) return terms[a].value;
   return std::nullopt;
 }
@@ -70,7 +70,7 @@ class Checker {
       if (above_ok && below_ok) continue;
       const std::string missing =
           above_ok ? fmt::format("{} <= {}", c.lo_text, c.text) : fmt::format("{} < {}", c.text, c.hi_text);
-      if (const std::optional<ValueId> v = may_wrap(terms_, c.index)) {
+      if (const std::optional<ValueId> v = may_wrap(terms_, {c.index})) {
         refusals_.push_back({ErrorCode::out_of_bounds, where,
                              fmt::format("{} is not proved to stay in its {}: {} may wrap around in {}", access, container,
                                          ir::describe_expression(p_, *v), name(p_[*v].dtype)),
@@ -100,6 +100,9 @@ class Checker {
       } else {
         message = fmt::format("{} is not proved to stay in its {}: {} does not follow from the ranges and contracts", access, container,
                               missing);
+        if (std::optional<ValueId> v = may_wrap(terms_, terms_.globals()))
+          message += fmt::format(" (a require does not help where {} may wrap around in {})", ir::describe_expression(p_, *v),
+                                 name(p_[*v].dtype));
       }
       refusals_.push_back({ErrorCode::out_of_bounds, where, message, hint, ""});
       return;

@@ -16,6 +16,7 @@ using ops::Op;
 
 namespace {
 constexpr int max_nesting = 120;
+constexpr std::size_t max_cases = 4;  // of one condition
 
 struct Nesting {
   explicit Nesting(int& depth) : depth(depth) { ++depth; }
@@ -36,12 +37,24 @@ Terms::Terms(const ir::Program& program) : program_(program) {
     for (const ir::Dim& d : t.dims)
       for (const ir::Factor& f : d)
         if (f.axis && f.offset < 0) globals_.push_back(extent(f));
-  for (const auto& [condition, where] : program.requires_) {
-    std::vector<Poly> facts = facts_of(condition, true, {});
-    globals_.insert(globals_.end(), facts.begin(), facts.end());
+  const std::vector<Poly> dims = globals_;
+  // Twice: what one require says of a divisor may stand below the require that divides by it.
+  for (int pass = 0; pass < 2; ++pass) {
+    std::vector<Poly> facts = dims;
+    for (const auto& [condition, where] : program.requires_) {
+      const std::vector<Poly> more = facts_of(condition, true, {});
+      facts.insert(facts.end(), more.begin(), more.end());
+      if (pass == 0) globals_ = facts;
+    }
+    globals_ = std::move(facts);
+    if (pass == 0)
+      std::erase_if(interned_, [](const auto& entry) {
+        const AtomKind kind = std::get<0>(entry.first);
+        return kind == AtomKind::quotient || kind == AtomKind::remainder || kind == AtomKind::choice;
+      });
+    proved_.clear();
+    memo_.clear();
   }
-  proved_.clear();
-  memo_.clear();
 }
 
 AtomId Terms::intern(Key key, Atom atom) {
@@ -194,6 +207,13 @@ Poly Terms::choice(std::vector<Alternative> alternatives) {
   return Poly::atom(intern({AtomKind::choice, 0, 0, std::move(key)}, std::move(atom)));
 }
 
+Poly Terms::select(ValueId condition, const Poly& yes, const Poly& no, const Env& env) {
+  std::vector<Alternative> alternatives;
+  for (std::vector<Poly>& facts : cases_of(condition, true, env)) alternatives.push_back({std::move(facts), yes});
+  for (std::vector<Poly>& facts : cases_of(condition, false, env)) alternatives.push_back({std::move(facts), no});
+  return choice(std::move(alternatives));
+}
+
 Poly Terms::maximum(const Poly& a, const Poly& b) {
   if (nonnegative(a - b)) return a;
   if (nonnegative(b - a)) return b;
@@ -251,6 +271,13 @@ AtomId Terms::divided(AtomKind kind, const Poly& n, const Poly& d) {
     if (atom.divisor_positive) atom.facts = {d - 1 - self};
     else if (d_nonnegative) atom.facts = {d - self};  // x % 0 is 0
     if (n_nonnegative && d_nonnegative) atom.facts.push_back(n - self);
+  }
+  const bool is_quotient = kind == AtomKind::quotient;
+  const auto other = interned_.find({is_quotient ? AtomKind::remainder : AtomKind::quotient, 0, 0, {n, d}});
+  if (other != interned_.end() && atom.divisor_positive) {
+    const Poly q = is_quotient ? self : Poly::atom(other->second), r = is_quotient ? Poly::atom(other->second) : self;
+    atom.facts.push_back(n - d * q - r);
+    atom.facts.push_back(d * q + r - n);
   }
   atoms_[id] = std::move(atom);
   return id;
@@ -428,8 +455,7 @@ Poly Terms::elementwise(ValueId value, const ir::Elementwise& e, const Env& env)
     case Op::clamp: return minimum(maximum(arg(0), arg(1)), arg(2));
     case Op::abs: return fits(-arg(0), v.dtype) ? maximum(arg(0), -arg(0)) : opaque(value, env);
     case Op::sign: return choice({{{arg(0) - 1}, 1}, {{arg(0), -arg(0)}, 0}, {{-1 - arg(0)}, -1}});
-    case Op::where:
-      return choice({{facts_of(e.args[0], true, env), arg(1)}, {facts_of(e.args[0], false, env), arg(2)}});
+    case Op::where: return select(e.args[0], arg(1), arg(2), env);
     case Op::bit_and:
     case Op::bit_or:
     case Op::bit_xor:
@@ -438,7 +464,7 @@ Poly Terms::elementwise(ValueId value, const ir::Elementwise& e, const Env& env)
     case Op::cast: {
       const DType from = program_[e.args[0]].dtype;
       if (is_bool(v.dtype) || is_float(from)) return opaque(value, env);
-      if (is_bool(from)) return choice({{facts_of(e.args[0], true, env), 1}, {facts_of(e.args[0], false, env), 0}});
+      if (is_bool(from)) return select(e.args[0], 1, 0, env);
       return byte_size(v.dtype) <= byte_size(from) ? ring(e.args[0], env) : arg(0);
     }
     default: return opaque(value, env);
@@ -486,41 +512,60 @@ Poly Terms::bits(ValueId value, const ir::Elementwise& e, const Env& env) {
 }
 
 std::vector<Poly> Terms::facts_of(ValueId condition, bool truth, const Env& env) {
+  Cases cases = cases_of(condition, truth, env);
+  return cases.size() == 1 ? std::move(cases[0]) : std::vector<Poly>{};
+}
+
+Terms::Cases Terms::cases_of(ValueId condition, bool truth, const Env& env) {
+  const Cases unknown{{}};
   Nesting nesting(depth_);
-  if (depth_ > max_nesting) return {};
+  if (depth_ > max_nesting) return unknown;
   const auto* e = std::get_if<ir::Elementwise>(&program_[condition].node);
-  if (!e) return {};
+  if (!e) return unknown;
+  auto either = [&] {
+    Cases cases = cases_of(e->args[0], truth, env), more = cases_of(e->args[1], truth, env);
+    cases.insert(cases.end(), more.begin(), more.end());
+    return cases.size() > max_cases ? unknown : cases;
+  };
   auto both = [&] {
-    std::vector<Poly> facts = facts_of(e->args[0], truth, env), more = facts_of(e->args[1], truth, env);
-    facts.insert(facts.end(), more.begin(), more.end());
-    return facts;
+    Cases cases;
+    const Cases left = cases_of(e->args[0], truth, env), right = cases_of(e->args[1], truth, env);
+    for (const std::vector<Poly>& x : left) {
+      for (const std::vector<Poly>& y : right) {
+        cases.push_back(x);
+        cases.back().insert(cases.back().end(), y.begin(), y.end());
+      }
+    }
+    return cases.size() > max_cases ? unknown : cases;
   };
   switch (e->op) {
-    case Op::logical_not: return facts_of(e->args[0], !truth, env);
-    case Op::logical_and: return truth ? both() : std::vector<Poly>{};
-    case Op::logical_or: return truth ? std::vector<Poly>{} : both();
+    case Op::logical_not: return cases_of(e->args[0], !truth, env);
+    case Op::logical_and: return truth ? both() : either();
+    case Op::logical_or: return truth ? either() : both();
     case Op::eq:
     case Op::ne:
     case Op::lt:
     case Op::le:
     case Op::gt:
     case Op::ge: break;
-    default: return {};
+    default: return unknown;
   }
-  const DType compared = program_[e->args[0]].dtype;
-  if (!is_int(compared)) return {};
+  if (!is_int(program_[e->args[0]].dtype)) return unknown;
   try {
     const Poly below = exact(e->args[1], env) - exact(e->args[0], env);  // y - x
     switch (e->op) {
-      case Op::lt: return {truth ? below - 1 : -below};
-      case Op::le: return {truth ? below : -below - 1};
-      case Op::gt: return {truth ? -below - 1 : below};
-      case Op::ge: return {truth ? -below : below - 1};
-      case Op::eq: return truth ? std::vector<Poly>{below, -below} : std::vector<Poly>{};
-      default: return truth ? std::vector<Poly>{} : std::vector<Poly>{below, -below};
+      case Op::lt: return {{truth ? below - 1 : -below}};
+      case Op::le: return {{truth ? below : -below - 1}};
+      case Op::gt: return {{truth ? -below - 1 : below}};
+      case Op::ge: return {{truth ? -below : below - 1}};
+      default: break;
     }
+    if ((e->op == Op::eq) == truth) return {{below, -below}};
+    if (nonnegative(below)) return {{below - 1}};
+    if (nonnegative(-below)) return {{-below - 1}};
+    return {{below - 1}, {-below - 1}};
   } catch (const TooLarge&) {
-    return {};
+    return unknown;
   }
 }
 

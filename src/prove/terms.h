@@ -81,11 +81,14 @@ class Terms {
   const std::vector<Poly>& globals() const { return globals_; }
 
  private:
+  using Cases = std::vector<std::vector<Poly>>;  // one of them holds
   using Key = std::tuple<AtomKind, std::uint32_t, std::uint32_t, std::vector<Poly>>;
 
   AtomId intern(Key key, Atom atom);
   Poly opaque(ir::ValueId value, const Env& env);
   Poly choice(std::vector<Alternative> alternatives);
+  Poly select(ir::ValueId condition, const Poly& yes, const Poly& no, const Env& env);
+  Cases cases_of(ir::ValueId condition, bool truth, const Env& env);
   Poly maximum(const Poly& a, const Poly& b);
   Poly minimum(const Poly& a, const Poly& b);
   Poly quotient(Poly n, const Poly& d);

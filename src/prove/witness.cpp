@@ -103,7 +103,8 @@ class Finder {
       const Poly rest = f - Poly(c) * Poly::atom(a);
       if ((c != 1 && c != -1) || rest.has(a)) continue;
       const std::optional<std::int64_t> r = value(rest);
-      if (!r) continue;
+      constexpr std::int64_t limit = std::int64_t{1} << 60;
+      if (!r || *r > limit || *r < -limit) continue;
       if (c == 1) lo = std::max(lo.value_or(-*r), -*r);
       if (c == -1) hi = std::min(hi.value_or(*r), *r);
     }
