@@ -231,7 +231,7 @@ class Lowering {
         }
     return best;
   }
-  // The streams whose carried values `v` reads.
+  // The streams in whose body `v` lives.
   const std::vector<StreamId>& streams_in(ValueId v) {
     if (streams_in_.empty()) {
       streams_in_.resize(p_.values.size());
@@ -241,6 +241,10 @@ class Lowering {
           if (std::find(list.begin(), list.end(), s) == list.end()) list.push_back(s);
         };
         if (const auto* c = std::get_if<ir::Carried>(&p_.values[i].node)) also(c->stream);
+        // A reduction over the current piece is a value of the body, though the piece is no longer among its axes.
+        if (const auto* reduce = std::get_if<ir::Reduce>(&p_.values[i].node))
+          for (AxisId axis : reduce->axes)
+            if (p_[axis].piece) also(*p_[axis].piece);
         // A nested stream's result lives in the body of the stream around it.
         if (const auto* part = std::get_if<ir::Part>(&p_.values[i].node))
           if (const auto* s = std::get_if<StreamId>(&part->of))

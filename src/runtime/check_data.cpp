@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <unordered_set>
 
@@ -83,6 +84,13 @@ std::string index_text(const std::vector<std::int64_t>& index) {
   return "[" + text + "]";
 }
 
+std::optional<std::int64_t> bound(const ir::Program& p, std::optional<ir::ValueId> limit, const std::vector<std::int64_t>& extents,
+                                  const std::vector<std::optional<ops::Scalar>>& scalars) {
+  if (!limit) return std::nullopt;
+  auto value = launch_value(p, *limit, extents, scalars);
+  return value ? std::optional(value->i) : std::nullopt;
+}
+
 // "extent of col in x" where a bound is the extent of an axis that a tensor has.
 std::string bound_origin(const ir::Program& p, std::optional<ir::ValueId> bound) {
   if (!bound) return "";
@@ -133,8 +141,8 @@ void check_contracts(const ir::Program& p, const oracle::Inputs& inputs) {
     const ir::Contract& contract = p.tensors[t].contract;
     const TensorView& view = inputs.tensors[t];
     if (!view.data || view.elements() == 0 || !(contract.lo || contract.hi || contract.sorted || contract.distinct)) continue;
-    auto lo = contract.lo ? launch_value(p, *contract.lo, inputs.extents, scalars) : std::nullopt;
-    auto hi = contract.hi ? launch_value(p, *contract.hi, inputs.extents, scalars) : std::nullopt;
+    const std::optional<std::int64_t> lo = bound(p, contract.lo, inputs.extents, scalars), hi = bound(p, contract.hi, inputs.extents, scalars);
+    const std::int64_t first = lo.value_or(std::numeric_limits<std::int64_t>::min()), last = hi.value_or(std::numeric_limits<std::int64_t>::max());
     std::unordered_set<std::int64_t> seen;
     std::vector<std::int64_t> index(view.shape.size(), 0);
     std::int64_t previous = 0;
@@ -143,8 +151,8 @@ void check_contracts(const ir::Program& p, const oracle::Inputs& inputs) {
       auto broken = [&](const std::string& what) {
         throw Error(ErrorCode::contract_broken, p.tensors[t].where, fmt::format("{}{} = {} {}", p.tensors[t].name, index_text(index), value, what));
       };
-      if ((lo && value < lo->i) || (hi && value >= hi->i))
-        broken(fmt::format("is outside {} .. {}{}", lo ? std::to_string(lo->i) : "", hi ? std::to_string(hi->i) : "", bound_origin(p, contract.hi)));
+      if (value < first || value >= last)
+        broken(fmt::format("is outside {} .. {}{}", lo ? std::to_string(first) : "", hi ? std::to_string(last) : "", bound_origin(p, contract.hi)));
       if (contract.sorted && !index.empty() && index.back() > 0 && value < previous) broken(fmt::format("is less than the element before it, {}, but {} is sorted", previous, p.tensors[t].name));
       if (contract.distinct && !seen.insert(value).second) broken(fmt::format("is there twice, but {} is distinct", p.tensors[t].name));
       previous = value;
