@@ -26,20 +26,52 @@ inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 class Axis;
 class Axes;
 class Input;
+class Output;
 class InOut;
 class Access;
+class OutAccess;
 class InOutAccess;
+class Operand;
 class Replaced;
 
-// A value: a function of axes. Copies are handles of the same value. Only meaningful inside the capture that made it. There is no
-// conversion to bool, so `if (tile)` does not compile: a tile has no value yet, use where(c, x, y).
-class Tile {
+namespace detail {
+
+template <class T, class... Of>
+concept OneOf = (std::is_same_v<T, Of> || ...);
+// What denotes a value and is no tile yet.
+template <class T>
+concept Readable = std::is_arithmetic_v<T> || OneOf<T, Axis, Input, InOut, Access, InOutAccess, Replaced>;
+
+// v.at(a, e, b, f): v[a := e, b := f], simultaneous, of everything that denotes a value.
+template <class Value>
+class Replaceable {
  public:
   template <class... B>
-  Replaced at(const Axis& axis, const B&... binds) const;
+  Replaced at(const Axis& axis, Operand to, const B&... more) const;
+};
+
+}  // namespace detail
+
+// A value: a function of axes. Copies are handles of the same value. Only meaningful inside the capture that made it; what is computed
+// outside of any capture, as by objects at namespace scope, is empty, and only its use inside a program is an error. A tile does not
+// convert to bool, since it has no value while the program is captured: use where(c, x, y).
+class Tile : public detail::Replaceable<Tile> {
+ public:
+  Tile() = default;
+  template <detail::Readable T>
+  Tile(const T& value, std::source_location at = std::source_location::current());
   std::uint32_t id = ~0u;
   std::uint64_t capture = 0;
 };
+
+namespace detail {
+
+Tile literal(bool value);
+Tile literal(double value);
+Tile literal(std::int64_t value);
+Tile literal(std::uint64_t value, std::source_location at);
+
+}  // namespace detail
 
 // What every operator takes: anything that denotes a value, with the place where it was written.
 class Operand {
@@ -52,24 +84,26 @@ class Operand {
   Operand(const Access& access, Location at = Location::current());
   Operand(const InOutAccess& access, Location at = Location::current());
   Operand(const Replaced& replaced, Location at = Location::current());
+  Operand(const Output& out, Location at = Location::current()) = delete;     // an out parameter cannot be read: declare it inout
+  Operand(const OutAccess& out, Location at = Location::current()) = delete;  // an out parameter cannot be read: declare it inout
+  Operand(const Axes& pack, Location at = Location::current()) = delete;      // a pack of axes has no value: index or reduce with it
   template <class T>
     requires std::is_arithmetic_v<T>
   Operand(T literal, Location at = Location::current()) : at(at) {
     if constexpr (std::is_same_v<T, bool>)
-      tile = of(literal);
+      tile = detail::literal(literal);
     else if constexpr (std::is_floating_point_v<T>)
-      tile = of(static_cast<double>(literal));
+      tile = detail::literal(static_cast<double>(literal));
+    else if constexpr (std::is_signed_v<T>)
+      tile = detail::literal(static_cast<std::int64_t>(literal));
     else
-      tile = of(static_cast<std::int64_t>(literal));
+      tile = detail::literal(static_cast<std::uint64_t>(literal), at);
   }
   Tile tile;
   Location at;
-
- private:
-  static Tile of(bool literal);
-  static Tile of(double literal);
-  static Tile of(std::int64_t literal);
 };
+template <detail::Readable T>
+Tile::Tile(const T& value, std::source_location at) : Tile(Operand(value, at).tile) {}
 
 // An axis is an object: two axes are the same exactly when they are the same object.
 class Axis {
@@ -88,7 +122,7 @@ class Axis {
 // Any number of leading axes, none included: how many follows from the arguments.
 class Axes {
  public:
-  explicit Axes(const char* name);
+  explicit Axes(const char* name, std::source_location at = std::source_location::current());
   Axes(const Axes&) = delete;
   Axes& operator=(const Axes&) = delete;
   std::vector<std::uint32_t> ids;
@@ -102,12 +136,13 @@ class Dim {
  public:
   Dim(const Axis& axis);
   Dim(const Axes& pack);
-  Dim(Tile axis_plus_constant);
+  Dim(Tile axis_plus_constant, std::source_location at = std::source_location::current());
   Dim(int constant);
   struct Part {
     Part(const Axis& axis);
     Part(int constant) : constant(constant) {}
-    std::uint32_t axis = ~0u;
+    std::optional<std::uint32_t> axis;
+    std::uint64_t capture = 0;  // the axis's
     std::int64_t constant = 0;
   };
   Dim(std::initializer_list<Part> composite) : parts(composite) {}
@@ -116,11 +151,20 @@ class Dim {
 };
 using Dims = std::initializer_list<Dim>;
 
+namespace detail {
+
+struct Parameter {
+  std::uint32_t tensor = ~0u;
+  std::uint64_t capture = 0;
+};
+
+}  // namespace detail
+
 // The dtype of a declaration: one of a class (each use of a class is a variable of its own), or that of another parameter.
 struct TypeChoice {
   enum class Class : std::uint8_t { any_float, any_int, any, fixed, like } klass;
   DType fixed = DType::f32_;
-  std::uint32_t like = 0;
+  detail::Parameter like = {};
 };
 inline constexpr TypeChoice any_float{TypeChoice::Class::any_float}, any_int{TypeChoice::Class::any_int}, any_type{TypeChoice::Class::any};
 
@@ -136,47 +180,56 @@ class IndexArg {
   const Axes* pack = nullptr;
   std::source_location at;
 };
-IndexArg dim(Operand slow, Operand fast, std::source_location at = std::source_location::current());
-IndexArg dim(Operand slow, Operand middle, Operand fast, std::source_location at = std::source_location::current());
+template <class... F>
+IndexArg dim(Operand slow, const F&... faster) {
+  return IndexArg(std::vector<Tile>{slow.tile, Operand(faster, slow.at).tile...}, slow.at);
+}
 
 namespace detail {
 
-struct Parameter {
-  std::uint32_t tensor = ~0u;
-  std::uint64_t capture = 0;
-};
 Tile load(const Parameter& p, const std::vector<IndexArg>& index, const Operand* otherwise, std::source_location at);
 void store(const Parameter& p, const std::vector<IndexArg>& index, const Operand& value);
 Parameter declare(int access, const char* name, TypeChoice type, Dims dims, std::source_location at);
-void promise(const Parameter& p, const Operand* lo, const Operand* hi, bool sorted, bool distinct);
+void promise(const Parameter& p, const Operand* lo, const Operand* hi, bool sorted, bool distinct, std::source_location at);
 
+// The first index is converted where the user wrote it, and lends its place to the others.
+template <class T>
+IndexArg index_at(const T& value, std::source_location at) {
+  if constexpr (std::is_same_v<T, IndexArg>)
+    return value;
+  else
+    return IndexArg(value, at);
+}
 template <class... Is>
-std::vector<IndexArg> indices(const Is&... is) {
-  return {IndexArg(is)...};
+std::vector<IndexArg> indices(const IndexArg& first, const Is&... rest) {
+  return {first, index_at(rest, first.at)...};
 }
 
 }  // namespace detail
 
 // x(i, j): reads when it is used as a value.
-class Access {
+class Access : public detail::Replaceable<Access> {
  public:
-  Access(detail::Parameter p, std::vector<IndexArg> index) : parameter_(p), index_(std::move(index)) {}
+  Access(detail::Parameter p, std::vector<IndexArg> index, std::source_location at) : parameter_(p), index_(std::move(index)), at_(at) {}
   Access(const Access&) = default;
-  Access& operator=(const Access&) = delete;  // inputs cannot be written
-  Tile otherwise(Operand value) const { return detail::load(parameter_, index_, &value, value.at); }
-  Tile value(std::source_location at) const { return detail::load(parameter_, index_, nullptr, at); }
+  Access& operator=(const Access&) = delete;      // an in parameter cannot be written
+  void operator=(const Operand& value) = delete;  // an in parameter cannot be written
+  Tile otherwise(Operand value) const { return detail::load(parameter_, index_, &value, at_); }
+  Tile value() const { return detail::load(parameter_, index_, nullptr, at_); }
 
  protected:
   detail::Parameter parameter_;
   std::vector<IndexArg> index_;
+  std::source_location at_;
 };
 
 // y(i, j) = value stores; only the expression itself can be assigned to, never a variable that holds it.
 class OutAccess {
  public:
-  OutAccess(detail::Parameter p, std::vector<IndexArg> index) : parameter_(p), index_(std::move(index)) {}
+  OutAccess(detail::Parameter p, std::vector<IndexArg> index, std::source_location) : parameter_(p), index_(std::move(index)) {}
   OutAccess(const OutAccess&) = default;
-  OutAccess& operator=(const OutAccess&) = delete;
+  OutAccess& operator=(const OutAccess&) = delete;  // an out parameter cannot be read: declare it inout
+  void operator=(const Operand& value) & = delete;  // this variable holds an access: store by y(i, j) = value
   void operator=(Operand value) && { detail::store(parameter_, index_, value); }
 
  private:
@@ -188,43 +241,50 @@ class InOutAccess : public Access {
  public:
   using Access::Access;
   InOutAccess(const InOutAccess&) = default;
-  void operator=(const InOutAccess& other) && { detail::store(parameter_, index_, Operand(static_cast<const Access&>(other))); }
+  void operator=(const InOutAccess& other) & = delete;  // this variable holds an access: store by y(i, j) = value
+  void operator=(const Operand& value) & = delete;      // this variable holds an access: store by y(i, j) = value
+  void operator=(const InOutAccess& other) && { detail::store(parameter_, index_, Operand(other.value(), other.at_)); }
   void operator=(Operand value) && { detail::store(parameter_, index_, value); }
 };
 
-class Input {
+namespace detail {
+
+// A tensor parameter: called with one index for each dimension, or with none where it has none.
+template <class AccessOf>
+class Indexed {
  public:
-  explicit Input(detail::Parameter p) : parameter(p) {}
+  explicit Indexed(Parameter p) : parameter(p) {}
+  AccessOf operator()(std::source_location at = std::source_location::current()) const { return {parameter, {}, at}; }
   template <class... Is>
-  Access operator()(const Is&... index) const {
-    return {parameter, detail::indices(index...)};
+  AccessOf operator()(IndexArg first, const Is&... rest) const {
+    return {parameter, indices(first, rest...), first.at};
   }
-  Input& in(Operand lo, Operand hi) { return detail::promise(parameter, &lo, &hi, false, false), *this; }
-  Input& sorted() { return detail::promise(parameter, nullptr, nullptr, true, false), *this; }
-  Input& distinct() { return detail::promise(parameter, nullptr, nullptr, false, true), *this; }
-  detail::Parameter parameter;
-};
-class Output {
- public:
-  explicit Output(detail::Parameter p) : parameter(p) {}
-  template <class... Is>
-  OutAccess operator()(const Is&... index) const {
-    return {parameter, detail::indices(index...)};
-  }
-  detail::Parameter parameter;
-};
-class InOut {
- public:
-  explicit InOut(detail::Parameter p) : parameter(p) {}
-  template <class... Is>
-  InOutAccess operator()(const Is&... index) const {
-    return {parameter, detail::indices(index...)};
-  }
-  detail::Parameter parameter;
+  Parameter parameter;
 };
 
-inline TypeChoice like(const Input& p) { return {TypeChoice::Class::like, DType::f32_, p.parameter.tensor}; }
-inline TypeChoice like(const InOut& p) { return {TypeChoice::Class::like, DType::f32_, p.parameter.tensor}; }
+}  // namespace detail
+
+class Input : public detail::Indexed<Access>, public detail::Replaceable<Input> {
+ public:
+  using Location = std::source_location;
+  using Indexed::Indexed;
+  Input& in(Operand lo, Operand hi) { return detail::promise(parameter, &lo, &hi, false, false, hi.at), *this; }
+  Input& sorted(Location at = Location::current()) { return detail::promise(parameter, nullptr, nullptr, true, false, at), *this; }
+  Input& distinct(Location at = Location::current()) { return detail::promise(parameter, nullptr, nullptr, false, true, at), *this; }
+};
+class Output : public detail::Indexed<OutAccess> {
+ public:
+  using Indexed::Indexed;
+};
+class InOut : public detail::Indexed<InOutAccess>, public detail::Replaceable<InOut> {
+ public:
+  using Indexed::Indexed;
+};
+
+template <class AccessOf>
+TypeChoice like(const detail::Indexed<AccessOf>& p) {
+  return {TypeChoice::Class::like, DType::f32_, p.parameter};
+}
 inline Input input(const char* name, TypeChoice type, Dims dims, std::source_location at = std::source_location::current()) {
   return Input(detail::declare(0, name, type, dims, at));
 }
@@ -254,7 +314,7 @@ class ScalarParameter : public Tile {
   ScalarParameter& defaults(Operand value);
 
  private:
-  const char* name_;
+  std::string name_;
 };
 template <DType T>
 ScalarParameter scalar(const char* name, std::source_location at = std::source_location::current()) {
@@ -321,28 +381,30 @@ enum class relax : std::uint8_t { none, narrow, tf32, split_tf32, approx };
 namespace detail {
 
 struct Over {  // what follows the values of a reduction
+  std::source_location at;
   std::vector<std::uint32_t> axes;
   order tree = order::tree;
   relax relaxed = relax::none;
 };
 template <class T>
-inline constexpr bool is_over = std::is_base_of_v<Axis, T> || std::is_same_v<T, Axes> || std::is_same_v<T, order> || std::is_same_v<T, relax>;
+inline constexpr bool is_axis = OneOf<T, Axis, Axes>;
+template <class T>
+inline constexpr bool is_over = OneOf<T, Axis, Axes, order, relax>;
 void add_axis(Over& over, const Axis& axis);
 void add_axis(Over& over, const Axes& axes);
 inline void add_axis(Over& over, order o) { over.tree = o; }
 inline void add_axis(Over& over, relax r) { over.relaxed = r; }
 template <class... A>
-Over over(const A&... axes) {
-  static_assert((is_over<A> && ...), "a reduction takes its values first and then axes (Axis objects), order:: and relax:: only; for the larger of two values use maximum(x, y)");
-  Over o;
-  (add_axis(o, axes), ...);
+Over over(std::source_location at, const A&... axes) {
+  static_assert((is_over<A> && ...),
+                "a reduction takes its values first and then axes (Axis objects), order:: and relax:: only; for the larger of two values use "
+                "maximum(x, y)");
+  Over o{at, {}};
+  if constexpr ((is_over<A> && ...)) (add_axis(o, axes), ...);
   return o;
 }
-std::vector<Tile> reduce(const char* reducer, std::initializer_list<const Operand*> values, const Over& over, std::source_location at);
+std::vector<Tile> reduce(const char* reducer, std::initializer_list<const Operand*> values, const Over& over);
 
-}  // namespace detail
-
-namespace detail {
 // How many results a row's finish column, "(a, f(b, c))", lists.
 constexpr std::size_t count_results(const char* list) {
   std::size_t count = 1;
@@ -369,55 +431,79 @@ auto results(std::vector<Tile> r) {
 #define REDUCER(name, arguments, states, identity, lift, merge, finish, typing, fold, flags, documentation)                          \
   template <class... A>                                                                                                              \
   auto name(Operand x, const A&... axes) {                                                                                           \
-    return detail::results<detail::count_results(#finish)>(detail::reduce(#name, {&x}, detail::over(axes...), x.at));                \
+    return detail::results<detail::count_results(#finish)>(detail::reduce(#name, {&x}, detail::over(x.at, axes...)));                \
   }
 #include <cosmati/reducers.def>
 #undef REDUCER
 template <class... A>
 Tile contract(Operand a, Operand b, const A&... axes) {
-  return detail::reduce("contract", {&a, &b}, detail::over(axes...), a.at)[0];
+  return detail::reduce("contract", {&a, &b}, detail::over(a.at, axes...))[0];
 }
 
 // ---- replacement ---------------------------------------------------------------------------------------------------
-// v.at(a, e, b, f): v[a := e, b := f], simultaneous.
-class Replaced {
+class Replaced : public detail::Replaceable<Replaced> {
  public:
-  Replaced(Tile of, std::vector<std::pair<std::uint32_t, Tile>> binds, std::source_location at) : of_(of), binds_(std::move(binds)), at_(at) {}
+  using Binds = std::vector<std::pair<std::uint32_t, Tile>>;
+  Replaced(Tile of, Binds binds, std::source_location at) : of_(of), binds_(std::move(binds)), at_(at) {}
   Tile otherwise(Operand value) const;
   Tile value() const;
 
  private:
   Tile of_;
-  std::vector<std::pair<std::uint32_t, Tile>> binds_;
+  Binds binds_;
   std::source_location at_;
 };
+
 namespace detail {
-inline void add_binds(std::vector<std::pair<std::uint32_t, Tile>>&) {}
-template <class E, class... Rest>
-void add_binds(std::vector<std::pair<std::uint32_t, Tile>>& binds, const Axis& axis, const E& e, const Rest&... rest) {
-  binds.emplace_back(axis.id, Operand(e).tile);
-  add_binds(binds, rest...);
+
+void add_binds(Replaced::Binds& binds, const Axis& axis, const Operand& to);
+template <class To, class... B>
+void add_binds(Replaced::Binds& binds, const Operand& first, const Axis& axis, const To& to, const B&... more) {
+  add_binds(binds, axis, Operand(to, first.at));
+  if constexpr (sizeof...(B) > 0) add_binds(binds, first, more...);
 }
-}  // namespace detail
+template <class Value>
 template <class... B>
-Replaced Tile::at(const Axis& axis, const B&... binds) const {
-  std::vector<std::pair<std::uint32_t, Tile>> list;
-  detail::add_binds(list, axis, binds...);
-  return {*this, std::move(list), std::source_location::current()};
+Replaced Replaceable<Value>::at(const Axis& axis, Operand to, const B&... more) const {
+  static_assert(sizeof...(B) % 2 == 0, "at() takes pairs: an axis and what it becomes");
+  Replaced::Binds binds;
+  add_binds(binds, axis, to);
+  if constexpr (sizeof...(B) > 0) add_binds(binds, to, more...);
+  return {Operand(static_cast<const Value&>(*this), to.at).tile, std::move(binds), to.at};
 }
+
+}  // namespace detail
 
 // ---- regions -------------------------------------------------------------------------------------------------------
 namespace detail {
-void begin_parallel(const Over& axes, std::source_location at);
-}
+
+void begin_parallel(const Over& axes);
+struct RegionAxis {
+  RegionAxis(const Axis& axis, std::source_location at = std::source_location::current()) : over{at, {}} { add_axis(over, axis); }
+  RegionAxis(const Axes& pack, std::source_location at = std::source_location::current()) : over{at, {}} { add_axis(over, pack); }
+  Over over;
+};
+
+}  // namespace detail
+
 // parallel(a, b, ..., body): body runs once, while the program is captured.
+template <class F>
+  requires std::is_invocable_v<F&>
+void parallel(const F& body, std::source_location at = std::source_location::current()) {
+  detail::begin_parallel({at, {}});
+  body();
+}
 template <class... A>
-void parallel(A&&... args) {
-  auto all = std::forward_as_tuple(args...);
-  constexpr std::size_t last = sizeof...(A) - 1;
-  [&]<std::size_t... I>(std::index_sequence<I...>) { detail::begin_parallel(detail::over(std::get<I>(all)...), std::source_location::current()); }
-  (std::make_index_sequence<last>{});
-  std::get<last>(all)();
+  requires(sizeof...(A) > 0)
+void parallel(detail::RegionAxis first, const A&... rest) {
+  auto all = std::tie(rest...);
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    static_assert((detail::is_axis<std::tuple_element_t<I, std::tuple<A...>>> && ...), "parallel takes axes and then its body");
+    (detail::add_axis(first.over, std::get<I>(all)), ...);
+  }
+  (std::make_index_sequence<sizeof...(A) - 1>{});
+  detail::begin_parallel(first.over);
+  std::get<sizeof...(A) - 1>(all)();
 }
 
 // ---- streams -------------------------------------------------------------------------------------------------------
@@ -432,21 +518,23 @@ struct Next {
   Merge<N> merged;
   template <class F>
   Next merge(F f) && {
+    static_assert(std::is_same_v<std::invoke_result_t<F, std::array<Tile, N>, std::array<Tile, N>>, Next>,
+                  "a merge returns next(...) with as many values as the stream carries");
     merged = [f](std::array<Tile, N> a, std::array<Tile, N> b) -> std::array<Tile, N> { return f(a, b).values; };
     return std::move(*this);
   }
 };
 template <class... V>
-Next<sizeof...(V)> next(const V&... values) {
-  return {{Operand(values).tile...}, {}};
+Next<1 + sizeof...(V)> next(Operand first, const V&... rest) {
+  return {{first.tile, Operand(rest, first.at).tile...}, {}};
 }
 template <std::size_t N>
 struct Carry {
   std::array<Tile, N> init;
 };
 template <class... V>
-Carry<sizeof...(V)> carry(const V&... init) {
-  return {{Operand(init).tile...}};
+Carry<1 + sizeof...(V)> carry(Operand first, const V&... rest) {
+  return {{first.tile, Operand(rest, first.at).tile...}};
 }
 struct Tiles {
   const Axis& axis;
@@ -469,6 +557,11 @@ std::array<Tile, N> to_array(const Values& v) {
 }
 template <std::size_t N, class F>
 std::array<Tile, N> stream(const Axis& axis, bool tile, const Carry<N>& init, const F& body, std::source_location at) {
+  using Result = decltype([]<std::size_t... I>(std::index_sequence<I...>, const F& f) {
+    static_assert(std::is_invocable_v<const F&, decltype((void(I), Tile()))...>, "the body of a stream takes one Tile for each carried value");
+    return f((void(I), Tile())...);
+  }(std::make_index_sequence<N>{}, body));
+  static_assert(std::is_same_v<Result, Next<N>>, "the body of a stream returns next(...) with one value for each carried one");
   auto run = [&](const Values& carried) {
     Next<N> n = std::apply(body, to_array<N>(carried));
     BodyResult result{{n.values.begin(), n.values.end()}, {}};
@@ -496,41 +589,8 @@ std::array<Tile, N> stream(Tiles t, Carry<N> init, F body, std::source_location 
 // ---- user reducers -------------------------------------------------------------------------------------------------
 // Reducer best{"best", identity, lift, merge, finish}: identity() and lift(x...) and merge(a, b) return next(...) of the state; a and b are
 // arrays of state values; finish(state) returns one value or next(...) of several.
-template <class Identity, class Lift, class MergeStates, class Finish>
-class Reducer {
- public:
-  Reducer(const char* name, Identity identity, Lift lift, MergeStates merge, Finish finish)
-      : name_(name), identity_(identity), lift_(lift), merge_(merge), finish_(finish) {}
-  // The values, then the axes. Returns one tile, or an array of them.
-  template <class... A>
-  auto operator()(const A&... args) const {
-    return call(std::index_sequence_for<A...>{}, std::forward_as_tuple(args...));
-  }
-
- private:
-  static constexpr std::size_t arity =
-      std::is_invocable_v<Lift, Tile> ? 1 : std::is_invocable_v<Lift, Tile, Tile> ? 2 : std::is_invocable_v<Lift, Tile, Tile, Tile> ? 3 : 0;
-  static_assert(arity > 0, "the lift of a reducer takes one to three tiles");
-  static constexpr std::size_t states = std::tuple_size_v<decltype(std::declval<Identity>()().values)>;
-
-  template <class R>
-  static detail::Values values(const R& r) {
-    if constexpr (std::is_convertible_v<const R&, Operand>)
-      return {Operand(r).tile};
-    else
-      return {r.values.begin(), r.values.end()};
-  }
-  template <std::size_t... I, class Args>
-  auto call(std::index_sequence<I...>, const Args& args) const;
-
-  const char* name_;
-  Identity identity_;
-  Lift lift_;
-  MergeStates merge_;
-  Finish finish_;
-};
-
 namespace detail {
+
 struct ReducerParts {
   const char* name;
   std::size_t states;
@@ -539,43 +599,100 @@ struct ReducerParts {
   std::function<Values(const Values&, const Values&)> merge;
   std::function<Values(const Values&)> finish;
 };
-Values reduce(const ReducerParts& parts, const Values& values, const Over& over, std::source_location at);
-template <class Args, std::size_t... I>
-Values first_values(const Args& args, std::index_sequence<I...>) {
-  return {Operand(std::get<I>(args)).tile...};
+std::vector<Tile> reduce(const ReducerParts& parts, const Values& values, const Over& over);
+
+// One value, or the several of next(...).
+template <class R>
+constexpr std::size_t count_of() {
+  if constexpr (std::is_convertible_v<const R&, Operand>)
+    return 1;
+  else
+    return std::tuple_size_v<decltype(R::values)>;
 }
-template <std::size_t Skip, class Args, std::size_t... I>
-Over rest_over(const Args& args, std::index_sequence<I...>) {
-  return over(std::get<Skip + I>(args)...);
+template <class R>
+Values to_values(const R& r, std::source_location at) {
+  if constexpr (std::is_convertible_v<const R&, Operand>)
+    return {Operand(r, at).tile};
+  else
+    return {r.values.begin(), r.values.end()};
 }
+
 }  // namespace detail
 
 template <class Identity, class Lift, class MergeStates, class Finish>
-template <std::size_t... I, class Args>
-auto Reducer<Identity, Lift, MergeStates, Finish>::call(std::index_sequence<I...>, const Args& args) const {
-  static_assert(sizeof...(I) > arity, "a reducer takes its values first and then at least one axis");
-  detail::ReducerParts parts{
-      name_, states, [this] { return values(identity_()); },
-      [this](const detail::Values& x) { return values(std::apply(lift_, detail::to_array<arity>(x))); },
-      [this](const detail::Values& a, const detail::Values& b) { return values(merge_(detail::to_array<states>(a), detail::to_array<states>(b))); },
-      [this](const detail::Values& s) { return values(finish_(detail::to_array<states>(s))); }};
-  auto results = detail::reduce(parts, detail::first_values(args, std::make_index_sequence<arity>{}),
-                                detail::rest_over<arity>(args, std::make_index_sequence<sizeof...(I) - arity>{}), std::source_location::current());
-  using Result = std::invoke_result_t<Finish, std::array<Tile, states>>;
-  if constexpr (std::is_convertible_v<const Result&, Operand>)
-    return results[0];
-  else
-    return detail::to_array<std::tuple_size_v<decltype(Result::values)>>(results);
-}
+class Reducer {
+ public:
+  Reducer(const char* name, Identity identity, Lift lift, MergeStates merge, Finish finish)
+      : name_(name), identity_(identity), lift_(lift), merge_(merge), finish_(finish) {}
+  // The values, then the axes. Returns one tile, or an array of them.
+  template <class... A>
+  auto operator()(Operand first, const A&... rest) const {
+    static_assert(sizeof...(A) >= arity, "a reducer takes its values first and then at least one axis");
+    auto all = std::tie(rest...);
+    detail::Values values{first.tile};
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (values.push_back(Operand(std::get<I>(all), first.at).tile), ...); }
+    (std::make_index_sequence<arity - 1>{});
+    detail::Over over = [&]<std::size_t... I>(std::index_sequence<I...>) { return detail::over(first.at, std::get<arity - 1 + I>(all)...); }
+    (std::make_index_sequence<sizeof...(A) + 1 - arity>{});
+    return detail::results<detail::count_of<std::invoke_result_t<Finish, State>>()>(detail::reduce(parts(first.at), values, over));
+  }
+
+ private:
+  static constexpr std::size_t arity =
+      std::is_invocable_v<Lift, Tile> ? 1 : std::is_invocable_v<Lift, Tile, Tile> ? 2 : std::is_invocable_v<Lift, Tile, Tile, Tile> ? 3 : 0;
+  static_assert(arity > 0, "the lift of a reducer takes one to three tiles");
+  static constexpr std::size_t states = detail::count_of<std::invoke_result_t<Identity>>();
+  using State = std::array<Tile, states>;
+  static_assert(std::is_invocable_v<MergeStates, State, State>, "the merge of a reducer takes two states (arrays of tiles)");
+  static_assert(std::is_invocable_v<Finish, State>, "the finish of a reducer takes one state (an array of tiles)");
+
+  detail::ReducerParts parts(std::source_location at) const {
+    using detail::to_array, detail::Values, detail::to_values;
+    return {name_, states, [this, at] { return to_values(identity_(), at); },
+            [this, at](const Values& x) { return to_values(std::apply(lift_, to_array<arity>(x)), at); },
+            [this, at](const Values& a, const Values& b) { return to_values(merge_(to_array<states>(a), to_array<states>(b)), at); },
+            [this, at](const Values& s) { return to_values(finish_(to_array<states>(s)), at); }};
+  }
+
+  const char* name_;
+  Identity identity_;
+  Lift lift_;
+  MergeStates merge_;
+  Finish finish_;
+};
 
 // ---- programs ------------------------------------------------------------------------------------------------------
 Program program(const char* name, std::function<void()> body, std::source_location at = std::source_location::current());
 
 // ---- the prelude ---------------------------------------------------------------------------------------------------
-inline Tile gelu(Operand x) { return 0.5 * x * (1 + erf(x * 0.7071067811865476)); }
-inline Tile silu(Operand x) { return x * sigmoid(x); }
+namespace detail {
+
+// While it lives, mistakes are reported at the call and not inside the function of this header that was called.
+class CalledFrom {
+ public:
+  explicit CalledFrom(const std::source_location& at);
+  ~CalledFrom();
+  CalledFrom(const CalledFrom&) = delete;
+  CalledFrom& operator=(const CalledFrom&) = delete;
+
+ private:
+  std::source_location at_;
+  const std::source_location* before_;
+};
+
+}  // namespace detail
+
+inline Tile gelu(Operand x) {
+  detail::CalledFrom call(x.at);
+  return 0.5 * x * (1 + erf(x * 0.7071067811865476));
+}
+inline Tile silu(Operand x) {
+  detail::CalledFrom call(x.at);
+  return x * sigmoid(x);
+}
 // The weighted mean of v under softmax(x) over t, and the logarithm of the softmax's denominator.
 inline std::array<Tile, 2> attend(Operand x, Operand v, const Axis& t) {
+  detail::CalledFrom call(x.at);
   Tile m = max(x, t), p = exp_diff(x, m), l = sum(p, t);
   return {where(l == 0, 0, contract(p, v, t, relax::narrow) / l), m + log(l)};
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cosmati/dsl.h>
 #include <mutex>
 
@@ -20,7 +21,12 @@ using language::Parameter;
 using language::Signature;
 using language::TypeClass;
 
-Where where_of(const std::source_location& at) { return {at.file_name(), static_cast<int>(at.line()), static_cast<int>(at.column())}; }
+thread_local const std::source_location* called_from = nullptr;  // the user's call, inside functions of dsl.h
+
+Where where_of(const std::source_location& at) {
+  const std::source_location& place = called_from ? *called_from : at;
+  return {place.file_name(), static_cast<int>(place.line()), static_cast<int>(place.column())};
+}
 
 // One run of a program's lambda.
 struct Capture {
@@ -32,12 +38,10 @@ struct Capture {
   std::uint64_t serial;
   Signature signature;
   std::map<std::uint32_t, std::pair<DType, std::string>> tensor_types;  // tensor -> dtype and variable
-  std::map<std::string, std::vector<std::uint32_t>> packs;
 };
 
 thread_local Capture* current = nullptr;
-std::uint64_t next_serial = 1;
-std::mutex serial_mutex;
+std::atomic<std::uint64_t> next_serial = 1;
 
 Capture& capture(const std::source_location& at) {
   if (!current)
@@ -53,17 +57,35 @@ Tile tile_of(ValueId v) {
   return t;
 }
 
+// What is made outside of a program has serial 0 and is of no use inside one.
+[[noreturn]] void foreign(const char* what, std::uint64_t serial, const std::source_location& at) {
+  throw Error(ErrorCode::not_supported, where_of(at),
+              fmt::format("this {} {}", what, serial ? "belongs to another capture of a program" : "was made outside of any program"),
+              fmt::format("make the {} in the lambda given to program(...), which runs once for every binding of its types", what));
+}
+
 ValueId value_of(const Tile& tile, const std::source_location& at) {
-  if (tile.capture != capture(at).serial)
-    throw Error(ErrorCode::not_supported, where_of(at), "this value belongs to another program", "values cannot leave the program that made them");
+  if (tile.capture != capture(at).serial) foreign("value", tile.capture, at);
   return ValueId{tile.id};
 }
 ValueId value_of(const Operand& operand) { return value_of(operand.tile, operand.at); }
 
 AxisId axis_of(std::uint32_t id, std::uint64_t serial, const std::source_location& at) {
-  if (serial != capture(at).serial)
-    throw Error(ErrorCode::not_supported, where_of(at), "this axis belongs to another program", "make axes inside the lambda given to program(...)");
+  if (serial != capture(at).serial) foreign("axis", serial, at);
   return AxisId{id};
+}
+AxisId axis_of(const Axis& axis, const std::source_location& at) { return axis_of(axis.id, axis.capture, at); }
+
+ir::TensorId tensor_of(const detail::Parameter& parameter, const std::source_location& at) {
+  if (parameter.capture != capture(at).serial) foreign("parameter", parameter.capture, at);
+  return ir::TensorId{parameter.tensor};
+}
+
+std::vector<AxisId> axes_of(const Axes& pack, const std::source_location& at) {
+  if (pack.capture != capture(at).serial) foreign("pack of axes", pack.capture, at);
+  std::vector<AxisId> axes;
+  for (std::uint32_t id : pack.ids) axes.push_back(AxisId{id});
+  return axes;
 }
 
 std::vector<AxisId> axes_of(const detail::Over& over) {
@@ -80,7 +102,7 @@ std::vector<ir::Index> index_of(const std::vector<IndexArg>& args, const std::so
   std::vector<ir::Index> index;
   for (const IndexArg& arg : args) {
     if (arg.pack) {
-      for (std::uint32_t axis : arg.pack->ids) index.push_back({current->builder.coordinate(axis_of(axis, arg.pack->capture, arg.at), where_of(at))});
+      for (AxisId axis : axes_of(*arg.pack, arg.at)) index.push_back({current->builder.coordinate(axis, where_of(at))});
       continue;
     }
     ir::Index parts;
@@ -130,15 +152,17 @@ class CaptureSource final : public language::Source {
  public:
   CaptureSource(std::string name, std::function<void()> body, Where where) : name_(std::move(name)), body_(std::move(body)), where_(std::move(where)) {}
 
+  // Representative types show the declarations; what they are called does not depend on the types.
   const Signature& signature() const override {
-    std::lock_guard lock(mutex_);
-    if (!signature_) {
-      // Representative types show the declarations; what they are called does not depend on the types.
-      Signature found;
-      run({}, &found);
-      found.where = where_;
-      signature_ = std::move(found);
+    {
+      std::lock_guard lock(mutex_);
+      if (signature_) return *signature_;
     }
+    Signature found;
+    run({}, &found);
+    found.where = where_;
+    std::lock_guard lock(mutex_);
+    if (!signature_) signature_ = std::move(found);
     return *signature_;
   }
 
@@ -146,17 +170,14 @@ class CaptureSource final : public language::Source {
 
  private:
   ir::Program run(const Binding& binding, Signature* signature) const {
-    std::uint64_t serial;
-    {
-      std::lock_guard lock(serial_mutex);
-      serial = next_serial++;
-    }
-    Capture c(name_, binding, serial);
+    Capture c(name_, binding, next_serial++);
     struct Restore {
       Capture* before = current;
-      ~Restore() { current = before; }
+      const std::source_location* call_before = called_from;
+      ~Restore() { current = before, called_from = call_before; }
     } restore;
     current = &c;
+    called_from = nullptr;
     body_();
     ir::Program p = c.builder.finish(where_);
     if (signature) *signature = std::move(c.signature);
@@ -177,22 +198,38 @@ Program program(const char* name, std::function<void()> body, std::source_locati
 }
 
 // ---- operands ------------------------------------------------------------------------------------------------------
-Operand::Operand(const Axis& axis, Location at) : tile(tile_of(capture(at).builder.coordinate(axis_of(axis.id, axis.capture, at), where_of(at)))), at(at) {}
+Operand::Operand(const Axis& axis, Location at) : at(at) {
+  if (current || axis.capture) tile = tile_of(capture(at).builder.coordinate(axis_of(axis, at), where_of(at)));
+}
 Operand::Operand(const Input& input, Location at) : at(at) {
-  tile = tile_of(capture(at).builder.bare(ir::TensorId{input.parameter.tensor}, where_of(at)));
+  tile = tile_of(capture(at).builder.bare(tensor_of(input.parameter, at), where_of(at)));
 }
 Operand::Operand(const InOut& inout, Location at) : at(at) {
-  tile = tile_of(capture(at).builder.bare(ir::TensorId{inout.parameter.tensor}, where_of(at)));
+  tile = tile_of(capture(at).builder.bare(tensor_of(inout.parameter, at), where_of(at)));
 }
-Operand::Operand(const Access& access, Location at) : tile(access.value(at)), at(at) {}
-Operand::Operand(const InOutAccess& access, Location at) : tile(access.value(at)), at(at) {}
+Operand::Operand(const Access& access, Location at) : tile(access.value()), at(at) {}
+Operand::Operand(const InOutAccess& access, Location at) : tile(access.value()), at(at) {}
 Operand::Operand(const Replaced& replaced, Location at) : tile(replaced.value()), at(at) {}
-Tile Operand::of(bool literal) { return tile_of(capture(Location::current()).builder.literal(literal)); }
-Tile Operand::of(double literal) { return tile_of(capture(Location::current()).builder.literal(literal)); }
-Tile Operand::of(std::int64_t literal) { return tile_of(capture(Location::current()).builder.literal(literal)); }
+
+namespace detail {
+
+Tile literal(bool value) { return current ? tile_of(current->builder.literal(value)) : Tile(); }
+Tile literal(double value) { return current ? tile_of(current->builder.literal(value)) : Tile(); }
+Tile literal(std::int64_t value) { return current ? tile_of(current->builder.literal(value)) : Tile(); }
+Tile literal(std::uint64_t value, std::source_location at) {
+  if (current && value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    throw Error(ErrorCode::type_mismatch, where_of(at), fmt::format("{} is larger than every i64", value), "integer literals are i64");
+  return literal(static_cast<std::int64_t>(value));
+}
+
+CalledFrom::CalledFrom(const std::source_location& at) : at_(at), before_(called_from) {
+  if (!called_from) called_from = &at_;
+}
+CalledFrom::~CalledFrom() { called_from = before_; }
+
+}  // namespace detail
 
 // ---- axes ----------------------------------------------------------------------------------------------------------
-// An axis made outside of a capture stays empty: only its use is an error, so that one at namespace scope is harmless.
 Axis::Axis(const char* name, Location at) {
   if (!current) return;
   capture = current->serial;
@@ -200,32 +237,31 @@ Axis::Axis(const char* name, Location at) {
 }
 Axis::Axis(const char* name, Operand hi, Location at) : Axis(name, Operand(0, at), hi, at) {}
 Axis::Axis(const char* name, Operand lo, Operand hi, Location at) : Axis(name, at) {
-  current->builder.range(AxisId{id}, value_of(lo), value_of(hi), where_of(at));
+  if (current) current->builder.range(AxisId{id}, value_of(lo), value_of(hi), where_of(at));
 }
-Tile Axis::extent(Location at) const { return tile_of(cosmati::capture(at).builder.extent(axis_of(id, capture, at), where_of(at))); }
+Tile Axis::extent(Location at) const {
+  if (!current && !capture) return {};
+  return tile_of(cosmati::capture(at).builder.extent(axis_of(*this, at), where_of(at)));
+}
 
-Axes::Axes(const char* name) : name(name) {
+Axes::Axes(const char* name, std::source_location at) : name(name) {
   if (!current) return;
   capture = current->serial;
   auto it = current->binding.packs.find(name);
   int count = it == current->binding.packs.end() ? 1 : it->second;
-  for (int i = 0; i < count; ++i) ids.push_back(current->builder.axis(fmt::format("{}_{}", name, i), {}).index);
-  current->packs[name] = ids;
+  for (int i = 0; i < count; ++i) ids.push_back(current->builder.axis(fmt::format("{}_{}", name, i), where_of(at)).index);
 }
 
-Dim::Part::Part(const Axis& axis) : axis(axis.id) {}
+Dim::Part::Part(const Axis& axis) : axis(axis.id), capture(axis.capture) {}
 Dim::Dim(const Axis& axis) : parts{Part(axis)} {}
 Dim::Dim(const Axes& pack) : pack(&pack) {}
 Dim::Dim(int constant) : parts{Part(constant)} {}
-Dim::Dim(Tile axis_plus_constant) {
-  ir::Factor factor = factor_of(axis_plus_constant, std::source_location::current());
+Dim::Dim(Tile axis_plus_constant, std::source_location at) {
+  ir::Factor factor = factor_of(axis_plus_constant, at);
   Part part(static_cast<int>(factor.offset));
   part.axis = factor.axis.index;
+  part.capture = current->serial;
   parts.push_back(part);
-}
-IndexArg dim(Operand slow, Operand fast, std::source_location at) { return IndexArg(std::vector<Tile>{slow.tile, fast.tile}, at); }
-IndexArg dim(Operand slow, Operand middle, Operand fast, std::source_location at) {
-  return IndexArg(std::vector<Tile>{slow.tile, middle.tile, fast.tile}, at);
 }
 
 // ---- declarations --------------------------------------------------------------------------------------------------
@@ -240,11 +276,11 @@ cosmati::detail::Parameter declare(int access, const char* name, TypeChoice type
   if (type.klass == TypeChoice::Class::fixed) {
     parameter.dtype = dtype;
   } else if (type.klass == TypeChoice::Class::like) {
-    std::tie(dtype, parameter.variable) = c.tensor_types.at(type.like);
+    std::tie(dtype, parameter.variable) = c.tensor_types.at(tensor_of(type.like, at).index);
     if (parameter.variable.empty()) parameter.dtype = dtype;
   } else {
     std::size_t n = c.signature.type_variables.size();
-    parameter.variable = n == 0 ? "T" : fmt::format("T{}", n + 1);
+    parameter.variable = n < 4 ? std::string(1, "TUVW"[n]) : fmt::format("T{}", n + 1);
     TypeClass klass = type.klass == TypeChoice::Class::any_float ? TypeClass::any_float : type.klass == TypeChoice::Class::any_int ? TypeClass::any_int : TypeClass::any;
     c.signature.type_variables.emplace_back(parameter.variable, klass);
     auto it = c.binding.types.find(parameter.variable);
@@ -255,11 +291,11 @@ cosmati::detail::Parameter declare(int access, const char* name, TypeChoice type
     if (dim.pack) {
       parameter.pack = dim.pack->name;
       parameter.dim_names.push_back(dim.pack->name + "...");
-      for (std::uint32_t axis : dim.pack->ids) built.push_back({{axis_of(axis, dim.pack->capture, at), 0}});
+      for (AxisId axis : axes_of(*dim.pack, at)) built.push_back({{axis, 0}});
       continue;
     }
     ir::Dim factors;
-    for (const Dim::Part& part : dim.parts) factors.push_back({AxisId{part.axis}, part.constant});
+    for (const Dim::Part& part : dim.parts) factors.push_back({part.axis ? axis_of(*part.axis, part.capture, at) : AxisId{}, part.constant});
     parameter.dim_names.push_back(dim_text(factors));
     ++parameter.rank;
     built.push_back(std::move(factors));
@@ -270,32 +306,34 @@ cosmati::detail::Parameter declare(int access, const char* name, TypeChoice type
   return {id.index, c.serial};
 }
 
-void promise(const Parameter& p, const Operand* lo, const Operand* hi, bool sorted, bool distinct) {
-  Capture& c = capture(lo ? lo->at : std::source_location::current());
-  ir::Contract contract = c.builder.program()[ir::TensorId{p.tensor}].contract;
+void promise(const Parameter& p, const Operand* lo, const Operand* hi, bool sorted, bool distinct, std::source_location at) {
+  Capture& c = capture(at);
+  ir::TensorId tensor = tensor_of(p, at);
+  ir::Contract contract = c.builder.program()[tensor].contract;
   if (lo) contract.lo = value_of(*lo);
   if (hi) contract.hi = value_of(*hi);
   contract.sorted = contract.sorted || sorted;
   contract.distinct = contract.distinct || distinct;
-  c.builder.contract(ir::TensorId{p.tensor}, contract, lo ? where_of(lo->at) : Where{});
+  c.builder.contract(tensor, contract, where_of(at));
 }
 
 Tile load(const Parameter& p, const std::vector<IndexArg>& index, const Operand* otherwise, std::source_location at) {
   Capture& c = capture(at);
   std::optional<ValueId> fallback;
   if (otherwise) fallback = value_of(*otherwise);
-  const std::source_location& place = index.empty() ? at : index[0].at;
-  return tile_of(c.builder.load(ir::TensorId{p.tensor}, index_of(index, place), fallback, where_of(place)));
+  return tile_of(c.builder.load(tensor_of(p, at), index_of(index, at), fallback, where_of(at)));
 }
 
 void store(const Parameter& p, const std::vector<IndexArg>& index, const Operand& value) {
-  Capture& c = capture(value.at);
+  const std::source_location& at = index.empty() ? value.at : index[0].at;
+  Capture& c = capture(at);
   ValueId v = value_of(value);
-  const std::source_location& place = index.empty() ? value.at : index[0].at;
-  c.builder.store(ir::TensorId{p.tensor}, index_of(index, place), v, where_of(place));
+  c.builder.store(tensor_of(p, at), index_of(index, at), v, where_of(at));
 }
 
+// Of empty values outside of any program: an empty value.
 Tile apply(const char* op, std::initializer_list<const Operand*> args, std::source_location at) {
+  if (!current && std::none_of(args.begin(), args.end(), [](const Operand* arg) { return arg->tile.capture; })) return {};
   Capture& c = capture(at);
   std::vector<ValueId> values;
   for (const Operand* arg : args) values.push_back(value_of(*arg));
@@ -306,24 +344,24 @@ Tile apply(const char* op, std::initializer_list<const Operand*> args, std::sour
 Tile cast(DType to, const Operand& value) { return tile_of(capture(value.at).builder.cast(to, value_of(value), where_of(value.at))); }
 Tile bits(DType to, const Operand& value) { return tile_of(capture(value.at).builder.bits(to, value_of(value), where_of(value.at))); }
 
-void add_axis(Over& over, const Axis& axis) {
-  axis_of(axis.id, axis.capture, std::source_location::current());
-  over.axes.push_back(axis.id);
+void add_axis(Over& over, const Axis& axis) { over.axes.push_back(axis_of(axis, over.at).index); }
+void add_axis(Over& over, const Axes& pack) {
+  for (AxisId axis : axes_of(pack, over.at)) over.axes.push_back(axis.index);
 }
-void add_axis(Over& over, const Axes& axes) { over.axes.insert(over.axes.end(), axes.ids.begin(), axes.ids.end()); }
 
-std::vector<Tile> reduce(const char* reducer, std::initializer_list<const Operand*> operands, const Over& over, std::source_location at) {
-  Capture& c = capture(at);
+std::vector<Tile> reduce(const char* reducer, std::initializer_list<const Operand*> operands, const Over& over) {
+  Capture& c = capture(over.at);
+  const Where where = where_of(over.at);
   std::vector<ValueId> values;
   for (const Operand* operand : operands) values.push_back(value_of(*operand));
-  if (std::string_view(reducer) == "contract")
-    return {tile_of(c.builder.contract(values[0], values[1], axes_of(over), options_of(over), where_of(at)))};
-  auto id = c.builder.builtin(reducer, values, where_of(at));
+  if (std::string_view(reducer) == "contract") return {tile_of(c.builder.contract(values[0], values[1], axes_of(over), options_of(over), where))};
+  auto id = c.builder.builtin(reducer, values, where);
   COSMATI_CHECK(id, "no reducer {}", reducer);
-  return tiles_of(c.builder.reduce(*id, std::move(values), axes_of(over), options_of(over), where_of(at)));
+  return tiles_of(c.builder.reduce(*id, std::move(values), axes_of(over), options_of(over), where));
 }
 
-std::vector<Tile> reduce(const ReducerParts& parts, const std::vector<Tile>& operands, const Over& over, std::source_location at) {
+std::vector<Tile> reduce(const ReducerParts& parts, const std::vector<Tile>& operands, const Over& over) {
+  const std::source_location& at = over.at;
   Capture& c = capture(at);
   std::vector<ValueId> args = values_of(operands, at);
   ir::Builder::ReducerBody body;
@@ -337,7 +375,11 @@ std::vector<Tile> reduce(const ReducerParts& parts, const std::vector<Tile>& ope
   return tiles_of(c.builder.reduce(id, std::move(args), axes_of(over), options_of(over), where_of(at)));
 }
 
-void begin_parallel(const Over& axes, std::source_location at) { capture(at).builder.parallel(axes_of(axes), where_of(at)); }
+void begin_parallel(const Over& axes) { capture(axes.at).builder.parallel(axes_of(axes), where_of(axes.at)); }
+
+void add_binds(Replaced::Binds& binds, const Axis& axis, const Operand& to) {
+  binds.emplace_back(axis_of(axis, to.at).index, to.tile);
+}
 
 std::vector<Tile> stream(const Axis& axis, bool tile, const std::vector<Tile>& init, const std::function<BodyResult(const std::vector<Tile>&)>& body,
                          std::source_location at) {
@@ -356,7 +398,7 @@ std::vector<Tile> stream(const Axis& axis, bool tile, const std::vector<Tile>& i
     }
     return out;
   };
-  return tiles_of(c.builder.stream(axis_of(axis.id, axis.capture, at), tile, names, values_of(init, at), run, where_of(at)));
+  return tiles_of(c.builder.stream(axis_of(axis, at), tile, names, values_of(init, at), run, where_of(at)));
 }
 
 }  // namespace detail
