@@ -30,8 +30,10 @@ class Sum final : public Accumulator {
       : c_(c), mean_(c.reducer.name == "mean"), result_(c.reducer.result_types.at(0)), value_(n), size_(n), error_(n) {}
 
   void run(const std::vector<Ref>& args, const Run& r) override {
-    if (c_.product) products(*args[0], *args[1], r);
-    else elements(*args[0], r);
+    if (c_.product)
+      products(*args[0], *args[1], r);
+    else
+      elements(*args[0], r);
   }
 
   void finish(std::int64_t count, std::int64_t o, Num* results) override {
@@ -41,7 +43,8 @@ class Sum final : public Accumulator {
       const double unit = precision(result_).unit * (result_ == DType::f64_ ? 2 : 1);
       // A fused product adds its own rounding; relaxations round the factors.
       const double roundings = std::max(n - 1, 0.0) + (c_.product ? 1 : 0);
-      double err = error_[o] + roundings * unit * size_[o] + (c_.product ? n * precision(result_).tiny : 0) + c_.relaxed * size_[o];
+      double err =
+          error_[o] + roundings * unit * size_[o] + (c_.product ? n * precision(result_).tiny : 0) + c_.relaxed * size_[o];
       if (certain(n, o)) err = 0;
       err = within_range(result_, size_[o], err);
       if (mean_) err = err / divisor + rounding(result_, v.f, 0.5, err == 0);
@@ -63,8 +66,10 @@ class Sum final : public Accumulator {
     for (std::int64_t k = 0; k < r.n; ++k) {
       const std::int64_t at = r.at[0] + k * r.stride[0];
       const double x = real_at(a, at);
-      if (r.out_stride != 0) add(r.out + k * r.out_stride, x, std::fabs(x), error_at(a, at));
-      else v += x, s += std::fabs(x), e += error_at(a, at);
+      if (r.out_stride != 0)
+        add(r.out + k * r.out_stride, x, std::fabs(x), error_at(a, at));
+      else
+        v += x, s += std::fabs(x), e += error_at(a, at);
       if (whole_ && x != std::trunc(x)) whole_ = false;
     }
     if (r.out_stride == 0) add(r.out, v, s, e);
@@ -107,7 +112,8 @@ class Sum final : public Accumulator {
     if (a.err.empty() && b.err.empty()) return;
     for (std::int64_t k = 0; k < r.n; ++k) {
       const double ea = error_at(a, r.at[0] + k * sx), eb = error_at(b, r.at[1] + k * sy);
-      error_[r.out + k * r.out_stride] += ea == 0 && eb == 0 ? 0 : std::fabs(x[k * sx]) * eb + std::fabs(y[k * sy]) * ea + ea * eb;
+      error_[r.out + k * r.out_stride] +=
+          ea == 0 && eb == 0 ? 0 : std::fabs(x[k * sx]) * eb + std::fabs(y[k * sy]) * ea + ea * eb;
     }
   }
 
@@ -124,7 +130,9 @@ class Sum final : public Accumulator {
   std::vector<double> value_, size_, error_;
 };
 
-double nan_max(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : a > b || (a == b && !std::signbit(a)) ? a : b; }
+double nan_max(double a, double b) {
+  return std::isnan(a) || std::isnan(b) ? NAN : a > b || (a == b && !std::signbit(a)) ? a : b;
+}
 double nan_min(double a, double b) { return std::isnan(a) || std::isnan(b) ? NAN : a < b || (a == b && std::signbit(a)) ? a : b; }
 double num_max(double a, double b) { return std::isnan(a) ? b : std::isnan(b) ? a : nan_max(a, b); }
 double num_min(double a, double b) { return std::isnan(a) ? b : std::isnan(b) ? a : nan_min(a, b); }
@@ -136,11 +144,16 @@ class Extreme final : public Accumulator {
       : c_(c), pick_(pick), value_(n, start), high_(c.wide ? n : 0, start), low_(c.wide ? n : 0, start), unknown_(n) {}
   static Pick pick(Op fold) {
     switch (fold) {
-      case Op::maximum: return nan_max;
-      case Op::minimum: return nan_min;
-      case Op::maximum_num: return num_max;
-      case Op::minimum_num: return num_min;
-      default: return nullptr;
+      case Op::maximum:
+        return nan_max;
+      case Op::minimum:
+        return nan_min;
+      case Op::maximum_num:
+        return num_max;
+      case Op::minimum_num:
+        return num_min;
+      default:
+        return nullptr;
     }
   }
   void run(const std::vector<Ref>& args, const Run& r) override {
@@ -151,7 +164,8 @@ class Extreme final : public Accumulator {
       value_[o] = pick_(value_[o], x);
       if (!c_.wide) continue;
       const double e = error_at(a, at);
-      if (std::isinf(e)) unknown_[o] = true;
+      if (std::isinf(e))
+        unknown_[o] = true;
       else {
         high_[o] = pick_(high_[o], x + e);
         low_[o] = pick_(low_[o], x - e);
@@ -177,7 +191,8 @@ class Extreme final : public Accumulator {
 
 class Product final : public Accumulator {
  public:
-  Product(const ReducerContext& c, std::int64_t n) : c_(c), type_(c.reducer.result_types.at(0)), value_(n, 1), error_(n), up_(n), down_(n) {}
+  Product(const ReducerContext& c, std::int64_t n)
+      : c_(c), type_(c.reducer.result_types.at(0)), value_(n, 1), error_(n), up_(n), down_(n) {}
   void run(const std::vector<Ref>& args, const Run& r) override {
     for (std::int64_t k = 0; k < r.n; ++k) {
       const std::int64_t at = r.at[0] + k * r.stride[0], o = r.out + k * r.out_stride;
@@ -215,7 +230,8 @@ class Integers final : public Accumulator {
       const Num next = args[0]->at(r.at[0] + k * r.stride[0]);
       Num& s = state_[r.out + k * r.out_stride];
       if (fold_ == Op::add && s.err == 0 && next.err == 0) {
-        s.i = ops::wrap_to(type_, static_cast<std::int64_t>(static_cast<std::uint64_t>(s.i) + static_cast<std::uint64_t>(next.i)));
+        s.i =
+            ops::wrap_to(type_, static_cast<std::int64_t>(static_cast<std::uint64_t>(s.i) + static_cast<std::uint64_t>(next.i)));
         continue;
       }
       const Num pair[2] = {s, next};
@@ -279,8 +295,10 @@ class Best final : public Accumulator {
     return x.f > s.value.f || (x.f == s.value.f && index < s.index);
   }
   static void rival(State& s, const Num& x) {
-    if (x.err > 0) s.loose = std::max(s.loose, x.f + x.err);
-    else s.firm = std::max(s.firm, x.f);
+    if (x.err > 0)
+      s.loose = std::max(s.loose, x.f + x.err);
+    else
+      s.firm = std::max(s.firm, x.f);
   }
   double sign_;
   bool real_;
@@ -305,10 +323,12 @@ class MeanVar final : public Accumulator {
   }
   void finish(std::int64_t count, std::int64_t o, Num* results) override {
     const State& s = state_[o];
-    const double n = static_cast<double>(count), var = s.squares / n, sigma = std::sqrt(var), rms = std::sqrt(s.error_squares / n);
+    const double n = static_cast<double>(count), var = s.squares / n, sigma = std::sqrt(var),
+                 rms = std::sqrt(s.error_squares / n);
     const DType t = c_.reducer.result_types.at(0);
     const double size = std::hypot(s.mean, sigma), unit = 4 * n * precision(t).unit, tiny = n * precision(t).tiny;
-    Num mean{s.mean, 0, s.error / n + unit * size + tiny}, variance{var, 0, 2 * sigma * rms + rms * rms + unit * sigma * size + tiny};
+    Num mean{s.mean, 0, s.error / n + unit * size + tiny},
+        variance{var, 0, 2 * sigma * rms + rms * rms + unit * sigma * size + tiny};
     mean.err = within_range(t, size * n, mean.err);
     variance.err = within_range(t, size * size * n, variance.err);
     // Infinities and NaN among the elements make both NaN or infinite, but which one depends on the order.
@@ -337,7 +357,8 @@ class LogSumExp final : public Accumulator {
       const double x = args[0]->f[at];
       s.error = std::max(s.error, error_at(*args[0], at));
       if (std::isnan(s.max)) continue;
-      if (std::isnan(x)) s.max = x;
+      if (std::isnan(x))
+        s.max = x;
       else if (x > s.max) {
         s.sum = s.sum * std::exp(s.max - x) + 1;
         s.max = x;
@@ -421,8 +442,9 @@ std::unique_ptr<Accumulator> accumulator(const ReducerContext& c, std::int64_t n
   if (r.builtin && r.name == "mean_var") return std::make_unique<MeanVar>(c, n);
   if (r.builtin && r.name == "logsumexp") return std::make_unique<LogSumExp>(c, n);
   if (r.builtin && (r.name == "argmax" || r.name == "argmin")) return std::make_unique<Best>(c, r.name == "argmax", n);
-  const bool plain = r.fold && Tape(c.program, r.lift, c.wide, c.outer).is_identity() && Tape(c.program, r.finish, c.wide, c.outer).is_identity() &&
-                     r.result_types == r.state_types && r.arg_types.at(0) == state && (is_float(state) || r.builtin);
+  const bool plain = r.fold && Tape(c.program, r.lift, c.wide, c.outer).is_identity() &&
+                     Tape(c.program, r.finish, c.wide, c.outer).is_identity() && r.result_types == r.state_types &&
+                     r.arg_types.at(0) == state && (is_float(state) || r.builtin);
   if (!plain) return std::make_unique<General>(c, n);
   if (is_float(state)) {
     Num start[state_limit];

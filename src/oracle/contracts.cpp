@@ -33,8 +33,11 @@ struct Limits {
 void check_tensor(Interpreter& interpreter, const ir::Tensor& tensor, const TensorView& view) {
   const ir::Program& p = interpreter.program();
   const ir::Contract& contract = tensor.contract;
-  const auto bound = [&](const std::optional<ir::ValueId>& v, std::int64_t none) { return v ? interpreter.eval(*v)->at(0).i : none; };
-  const Limits limits{bound(contract.lo, std::numeric_limits<std::int64_t>::min()), bound(contract.hi, std::numeric_limits<std::int64_t>::max())};
+  const auto bound = [&](const std::optional<ir::ValueId>& v, std::int64_t none) {
+    return v ? interpreter.eval(*v)->at(0).i : none;
+  };
+  const Limits limits{bound(contract.lo, std::numeric_limits<std::int64_t>::min()),
+                      bound(contract.hi, std::numeric_limits<std::int64_t>::max())};
   const std::size_t rank = view.shape.size();
   std::vector<std::int64_t> strides = view.strides, at(rank, 0);
   if (strides.empty()) {
@@ -50,7 +53,8 @@ void check_tensor(Interpreter& interpreter, const ir::Tensor& tensor, const Tens
     std::int64_t offset = 0;
     for (std::size_t d = 0; d < rank; ++d) offset += at[d] * strides[d];
     const std::int64_t v = ops::load(view.dtype, static_cast<const char*>(view.data) + offset * byte_size(view.dtype)).i;
-    const std::string element = v < limits.lo || v >= limits.hi || contract.sorted || contract.distinct ? element_text(tensor.name, at) : "";
+    const std::string element =
+        v < limits.lo || v >= limits.hi || contract.sorted || contract.distinct ? element_text(tensor.name, at) : "";
     if (v < limits.lo || v >= limits.hi) {
       const std::string lo = contract.lo ? std::to_string(limits.lo) : "", hi = contract.hi ? std::to_string(limits.hi) : "";
       broken(fmt::format("{} = {} is outside {} .. {}{}", element, v, lo, hi, contract.hi ? origin_of(p, *contract.hi) : ""));
@@ -58,11 +62,14 @@ void check_tensor(Interpreter& interpreter, const ir::Tensor& tensor, const Tens
     if (contract.sorted && rank > 0 && at.back() > 0 && v < previous) {
       auto before = at;
       --before.back();
-      broken(fmt::format("{} = {} is less than {} = {}, but {} is sorted", element, v, element_text(tensor.name, before), previous, tensor.name));
+      broken(fmt::format("{} = {} is less than {} = {}, but {} is sorted", element, v, element_text(tensor.name, before),
+                         previous, tensor.name));
     }
     if (contract.distinct) {
       const auto [first, fresh] = seen.emplace(v, at);
-      if (!fresh) broken(fmt::format("{} = {} is also {}, but {} is distinct", element, v, element_text(tensor.name, first->second), tensor.name));
+      if (!fresh)
+        broken(fmt::format("{} = {} is also {}, but {} is distinct", element, v, element_text(tensor.name, first->second),
+                           tensor.name));
     }
     previous = v;
     std::size_t d = rank;

@@ -5,7 +5,8 @@
 
 namespace cosmati::oracle {
 
-// Throws Error{contract_broken} naming the first element that breaks a bound, an order or distinctness, or the require that fails.
+// Throws Error{contract_broken} naming the first element that breaks a bound, an order or distinctness, or the require that
+// fails.
 void check_contracts(Interpreter& interpreter, const Inputs& inputs);
 
 }  // namespace cosmati::oracle

@@ -12,6 +12,10 @@ namespace cosmati::oracle {
 
 using ops::Op;
 
+namespace {
+constexpr std::int64_t element_limit = std::int64_t{1} << 34;
+}
+
 std::int64_t elements(const Dims& dims) {
   std::int64_t n = 1;
   for (const Dim& d : dims)
@@ -24,8 +28,10 @@ Dims join(const Dims& a, const Dims& b) {
   out.reserve(a.size() + b.size());
   std::size_t i = 0, j = 0;
   while (i < a.size() || j < b.size()) {
-    if (j == b.size() || (i < a.size() && a[i].id < b[j].id)) out.push_back(a[i++]);
-    else if (i == a.size() || b[j].id < a[i].id) out.push_back(b[j++]);
+    if (j == b.size() || (i < a.size() && a[i].id < b[j].id))
+      out.push_back(a[i++]);
+    else if (i == a.size() || b[j].id < a[i].id)
+      out.push_back(b[j++]);
     else {
       COSMATI_CHECK(a[i].size == b[j].size, "dimension {} has sizes {} and {}", a[i].id, a[i].size, b[j].size);
       out.push_back(a[i]);
@@ -38,10 +44,16 @@ Dims join(const Dims& a, const Dims& b) {
 std::shared_ptr<Dense> make(DType dtype, Dims dims, bool with_error) {
   auto out = std::make_shared<Dense>();
   out->dtype = dtype;
-  const auto n = static_cast<std::size_t>(elements(dims));
+  const std::int64_t size = elements(dims);
+  if (size > element_limit)
+    throw Error(ErrorCode::not_supported, {}, fmt::format("the oracle would need {} elements for one value", size),
+                "use smaller extents");
+  const auto n = static_cast<std::size_t>(size);
   out->dims = std::move(dims);
-  if (is_float(dtype)) out->f.resize(n);
-  else out->i.resize(n);
+  if (is_float(dtype))
+    out->f.resize(n);
+  else
+    out->i.resize(n);
   if (with_error) out->err.resize(n);
   return out;
 }
@@ -58,6 +70,10 @@ Ref scalar(DType dtype, const Num& v) {
 }
 
 Ref iota(std::uint32_t dim, std::int64_t lo, std::int64_t hi) {
+  // Bounds may come from any integers of the caller's.
+  if (std::int64_t n = 0; __builtin_sub_overflow(hi, lo, &n) || n > element_limit)
+    throw Error(ErrorCode::not_supported, {}, fmt::format("a range from {} to {} is too long for the oracle", lo, hi),
+                "use smaller extents");
   auto out = make(DType::i64_, {{dim, hi - lo}}, false);
   for (std::int64_t k = lo; k < hi; ++k) out->i[k - lo] = k;
   return out;
@@ -89,9 +105,8 @@ void Nest::collapse() {
   for (std::size_t d = 0; d < dims_.size(); ++d) {
     if (dims_[d].size == 0) empty_ = true;
     if (dims_[d].size == 1) continue;
-    const bool joins = kept > 0 && std::all_of(strides_.begin(), strides_.end(), [&](const auto& s) {
-      return s[kept - 1] == s[d] * dims_[d].size;
-    });
+    const bool joins = kept > 0 && std::all_of(strides_.begin(), strides_.end(),
+                                               [&](const auto& s) { return s[kept - 1] == s[d] * dims_[d].size; });
     const std::size_t to = joins ? kept - 1 : kept++;
     const std::int64_t size = joins ? dims_[to].size * dims_[d].size : dims_[d].size;
     for (auto& s : strides_) s[to] = s[d];
@@ -119,15 +134,16 @@ struct Chunk {
   double* out_f;
   std::int64_t* out_i;
   double* out_err;  // null in typed mode
-  bool exact;       // all arguments certain
 };
 
 void by_scalar(bool wide, Op op, DType argument, DType result, int arity, const Chunk& c, std::int64_t k) {
   Num args[3];
   for (int a = 0; a < arity; ++a) args[a] = {c.f[a] ? c.f[a][k] : 0, c.i[a] ? c.i[a][k] : 0, c.err[a][k]};
   const Num r = wide ? apply_wide(op, argument, result, args) : apply_typed(op, argument, result, args);
-  if (c.out_f) c.out_f[k] = r.f;
-  else c.out_i[k] = r.i;
+  if (c.out_f)
+    c.out_f[k] = r.f;
+  else
+    c.out_i[k] = r.i;
   if (c.out_err) c.out_err[k] = r.err;
 }
 
@@ -162,18 +178,24 @@ bool wide_loop(Op op, DType argument, DType result, const Chunk& c) {
   if (argument != result || (result != DType::f32_ && result != DType::f64_)) return false;
   const auto sum_of_errors = [](double, double ea, double, double eb, double) { return ea + eb; };
   switch (op) {
-    case Op::add: rounded(op, argument, result, 2, c, [](double a, double b) { return a + b; }, sum_of_errors); return true;
-    case Op::sub: rounded(op, argument, result, 2, c, [](double a, double b) { return a - b; }, sum_of_errors); return true;
+    case Op::add:
+      rounded(op, argument, result, 2, c, [](double a, double b) { return a + b; }, sum_of_errors);
+      return true;
+    case Op::sub:
+      rounded(op, argument, result, 2, c, [](double a, double b) { return a - b; }, sum_of_errors);
+      return true;
     case Op::mul:
-      rounded(op, argument, result, 2, c, [](double a, double b) { return a * b; },
-              [](double a, double ea, double b, double eb, double) { return std::fabs(a) * eb + std::fabs(b) * ea + ea * eb; });
+      rounded(
+          op, argument, result, 2, c, [](double a, double b) { return a * b; },
+          [](double a, double ea, double b, double eb, double) { return std::fabs(a) * eb + std::fabs(b) * ea + ea * eb; });
       return true;
     case Op::div:
-      rounded(op, argument, result, 2, c, [](double a, double b) { return a / b; },
-              [](double, double ea, double b, double eb, double r) {
-                if (ea == 0 && eb == 0) return 0.0;
-                return eb < std::fabs(b) ? (ea + std::fabs(r) * eb) / (std::fabs(b) - eb) : infinity;
-              });
+      rounded(
+          op, argument, result, 2, c, [](double a, double b) { return a / b; },
+          [](double, double ea, double b, double eb, double r) {
+            if (ea == 0 && eb == 0) return 0.0;
+            return eb < std::fabs(b) ? (ea + std::fabs(r) * eb) / (std::fabs(b) - eb) : infinity;
+          });
       return true;
     case Op::maximum:
     case Op::minimum: {
@@ -197,7 +219,8 @@ bool wide_loop(Op op, DType argument, DType result, const Chunk& c) {
       }
       return true;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -205,11 +228,20 @@ bool typed_loop(Op op, DType argument, DType result, const Chunk& c) {
   // float64 has more than twice the bits of float32, so rounding its correctly rounded result once more is correct.
   if (argument != DType::f32_ || result != DType::f32_) return false;
   switch (op) {
-    case Op::add: typed_f32(c, [](double a, double b) { return a + b; }); return true;
-    case Op::sub: typed_f32(c, [](double a, double b) { return a - b; }); return true;
-    case Op::mul: typed_f32(c, [](double a, double b) { return a * b; }); return true;
-    case Op::div: typed_f32(c, [](double a, double b) { return a / b; }); return true;
-    default: return false;
+    case Op::add:
+      typed_f32(c, [](double a, double b) { return a + b; });
+      return true;
+    case Op::sub:
+      typed_f32(c, [](double a, double b) { return a - b; });
+      return true;
+    case Op::mul:
+      typed_f32(c, [](double a, double b) { return a * b; });
+      return true;
+    case Op::div:
+      typed_f32(c, [](double a, double b) { return a / b; });
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -236,10 +268,11 @@ Ref elementwise(bool wide, Op op, DType argument, DType result, const std::vecto
     for (std::int64_t start = 0; start < run; start += chunk) {
       Chunk c{};
       c.n = std::min(chunk, run - start);
-      c.exact = exact;
       const std::int64_t to = offsets[0] + start;
-      if (is_float(result)) c.out_f = out->f.data() + to;
-      else c.out_i = out->i.data() + to;
+      if (is_float(result))
+        c.out_f = out->f.data() + to;
+      else
+        c.out_i = out->i.data() + to;
       c.out_err = errors ? out->err.data() + to : nullptr;
       for (int a = 0; a < arity; ++a) {
         const Dense& d = *args[a];

@@ -19,18 +19,18 @@ using Dims = std::vector<Dim>;  // ascending ids
 struct Dense {
   DType dtype = DType::f32_;
   Dims dims;
-  std::vector<double> f;         // floats
-  std::vector<std::int64_t> i;   // everything else
-  std::vector<double> err;       // empty: certain everywhere
+  std::vector<double> f;                            // floats
+  std::vector<std::int64_t> i;                      // everything else
+  std::vector<double> err;                          // empty: certain everywhere
   std::vector<std::shared_ptr<const Dense>> parts;  // a tuple has only these
 
   std::int64_t size() const { return static_cast<std::int64_t>(is_float(dtype) ? f.size() : i.size()); }
-  Num at(std::int64_t k) const {
-    return {f.empty() ? 0 : f[k], i.empty() ? 0 : i[k], err.empty() ? 0 : err[k]};
-  }
+  Num at(std::int64_t k) const { return {f.empty() ? 0 : f[k], i.empty() ? 0 : i[k], err.empty() ? 0 : err[k]}; }
   void set(std::int64_t k, const Num& v) {
-    if (is_float(dtype)) f[k] = v.f;
-    else i[k] = v.i;
+    if (is_float(dtype))
+      f[k] = v.f;
+    else
+      i[k] = v.i;
     if (!err.empty()) err[k] = v.err;
   }
   bool uncertain() const { return !err.empty(); }
@@ -52,7 +52,7 @@ Ref unjudged(const Ref& value);
 class Nest {
  public:
   explicit Nest(const Dims& dims) : dims_(dims) {}
-  void operand(const Dims& own);                        // an array over a subset of the dimensions
+  void operand(const Dims& own);  // an array over a subset of the dimensions
   // Drops single points and joins neighbouring dimensions that every operand walks as one; call after the last operand.
   void collapse();
   // f(offsets, n): offsets one per operand at the start of a run of n.

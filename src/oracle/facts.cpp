@@ -24,7 +24,8 @@ Slots slots_minus(const Slots& a, const Slots& b) {
 
 const ir::Elementwise* summed_product(const ir::Program& program, const ir::Reduce& reduce) {
   const ir::Reducer& reducer = program[reduce.reducer];
-  if (!reducer.builtin || (reducer.name != "sum" && reducer.name != "mean") || !is_float(program[reduce.args[0]].dtype)) return nullptr;
+  if (!reducer.builtin || (reducer.name != "sum" && reducer.name != "mean") || !is_float(program[reduce.args[0]].dtype))
+    return nullptr;
   const auto* e = std::get_if<ir::Elementwise>(&program[reduce.args[0]].node);
   return e && e->op == ops::Op::mul ? e : nullptr;
 }
@@ -41,33 +42,31 @@ Slots of_axes(const ir::AxisSet& axes) {
 Slots compute(const ir::Program& p, const Facts& f, const ir::Value& value) {
   Slots out;
   for (const ir::ValueId v : ir::operands(value.node)) out = slots_union(out, f.value[v.index]);
-  return std::visit(
-      support::overloaded{
-          [&](const ir::Coord& c) { return Slots{c.axis.index}; },
-          [&](const ir::Reduce& r) {
-            for (const ir::AxisId a : r.axes) out = slots_union(out, f.range[a.index]);
-            return slots_minus(out, of_axes(r.axes));
-          },
-          [&](const ir::Replace& r) {
-            ir::AxisSet bound;
-            Slots inner = f.value[r.of.index], outer;
-            for (const auto& [axis, e] : r.binds) {
-              bound.push_back(axis);
-              inner = slots_union(inner, f.range[axis.index]);
-              outer = slots_union(outer, f.value[e.index]);
-            }
-            if (r.otherwise) outer = slots_union(outer, f.value[r.otherwise->index]);
-            return slots_union(outer, slots_minus(inner, of_axes(bound)));
-          },
-          [&](const ir::Part& part) {
-            const auto* s = std::get_if<ir::StreamId>(&part.of);
-            return s ? f.stream[s->index] : out;
-          },
-          [&](const ir::Carried& c) {
-            return slots_union(of_axes(p[c.stream].carries[c.slot].axes), {f.slot(c.stream)});
-          },
-          [&](const auto&) { return out; }},
-      value.node);
+  return std::visit(support::overloaded{[&](const ir::Coord& c) { return Slots{c.axis.index}; },
+                                        [&](const ir::Reduce& r) {
+                                          for (const ir::AxisId a : r.axes) out = slots_union(out, f.range[a.index]);
+                                          return slots_minus(out, of_axes(r.axes));
+                                        },
+                                        [&](const ir::Replace& r) {
+                                          ir::AxisSet bound;
+                                          Slots inner = f.value[r.of.index], outer;
+                                          for (const auto& [axis, e] : r.binds) {
+                                            bound.push_back(axis);
+                                            inner = slots_union(inner, f.range[axis.index]);
+                                            outer = slots_union(outer, f.value[e.index]);
+                                          }
+                                          if (r.otherwise) outer = slots_union(outer, f.value[r.otherwise->index]);
+                                          return slots_union(outer, slots_minus(inner, of_axes(bound)));
+                                        },
+                                        [&](const ir::Part& part) {
+                                          const auto* s = std::get_if<ir::StreamId>(&part.of);
+                                          return s ? f.stream[s->index] : out;
+                                        },
+                                        [&](const ir::Carried& c) {
+                                          return slots_union(of_axes(p[c.stream].carries[c.slot].axes), {f.slot(c.stream)});
+                                        },
+                                        [&](const auto&) { return out; }},
+                    value.node);
 }
 
 Slots compute_stream(const ir::Program& p, const Facts& f, std::size_t s) {
@@ -115,7 +114,8 @@ Facts::Facts(const ir::Program& p) : axis_count(static_cast<std::uint32_t>(p.axe
   std::vector<char> read(p.values.size(), false);
   for (const ir::Value& v : p.values) {
     const auto* r = std::get_if<ir::Reduce>(&v.node);
-    if (r && summed_product(p, *r)) only_summed[r->args[0].index] = true;
+    if (r && summed_product(p, *r))
+      only_summed[r->args[0].index] = true;
     else
       for (const ir::ValueId o : ir::operands(v.node)) read[o.index] = true;
   }

@@ -66,11 +66,12 @@ void Interpreter::Scope::span(std::uint32_t axis, std::uint32_t dim, std::int64_
 
 BindingRef Interpreter::range(std::uint32_t dim, std::int64_t lo, std::int64_t hi, int depth, bool uncertain) {
   Binding b;
-  b.kind = hi == lo + 1 ? Binding::Kind::fixed : Binding::Kind::span;
+  const bool one = hi > lo && hi - 1 == lo;
+  b.kind = one ? Binding::Kind::fixed : Binding::Kind::span;
   b.lo = lo;
   b.hi = std::max(lo, hi);
   b.dim = dim;
-  b.coords = hi == lo + 1 ? scalar(DType::i64_, {0, lo, 0}) : iota(dim, lo, b.hi);
+  b.coords = one ? scalar(DType::i64_, {0, lo, 0}) : iota(dim, lo, b.hi);
   b.depth = depth;
   b.id = next_id_++;
   b.uncertain = uncertain;
@@ -145,7 +146,8 @@ void Interpreter::remember(std::uint32_t entry, const Slots& slots, Ref value) {
   frames_[at].entries.push_back(entry);
 }
 
-void Interpreter::span_ranges(Scope& scope, const std::vector<std::uint32_t>& axes, const Slots& values, std::unique_ptr<Scope>& fresh) {
+void Interpreter::span_ranges(Scope& scope, const std::vector<std::uint32_t>& axes, const Slots& values,
+                              std::unique_ptr<Scope>& fresh) {
   std::vector<std::uint32_t> taken;
   for (const std::uint32_t s : values)
     if (s < facts_.axis_count && std::find(axes.begin(), axes.end(), s) == axes.end())
@@ -223,36 +225,36 @@ Ref Interpreter::nested(F&& f) {
 Ref Interpreter::compute(ir::ValueId v) {
   const ir::Value& value = program_[v];
   return std::visit(
-      support::overloaded{
-          [&](const ir::Const&) { return scalar(value.dtype, literal(value, wide_)); },
-          [&](const ir::Coord& n) { return binding(n.axis.index)->coords; },
-          [&](const ir::Extent& n) {
-            const auto& piece = program_[n.axis].piece;
-            const std::uint32_t axis = piece ? program_[*piece].axis.index : n.axis.index;
-            return scalar(value.dtype, {0, inputs_.extents.at(axis), 0});
-          },
-          [&](const ir::ScalarRef& n) {
-            const ops::Scalar s = inputs_.scalars.at(n.scalar.index);
-            return scalar(value.dtype, {s.f, s.i, 0});
-          },
-          [&](const ir::Load& n) { return load(n, value); },
-          [&](const ir::Elementwise& n) {
-            std::vector<Ref> args;
-            for (const ir::ValueId a : n.args) args.push_back(eval(a));
-            return elementwise(wide_, n.op, program_[n.args.back()].dtype, value.dtype, args);
-          },
-          [&](const ir::Reduce& n) { return nested([&] { return reduce(n, value); }); },
-          [&](const ir::Part& n) {
-            if (const auto* s = std::get_if<ir::StreamId>(&n.of)) return nested([&] { return part_of_stream(*s, n.slot); });
-            return eval(std::get<ir::ValueId>(n.of))->parts.at(n.slot);
-          },
-          [&](const ir::Replace& n) {
-            std::vector<Ref> at;
-            for (const auto& bind : n.binds) at.push_back(eval(bind.second));
-            return nested([&] { return replace(n, value, at); });
-          },
-          [&](const ir::Carried& n) { return carried(n); },
-          [&](const ir::Arg&) -> Ref { throw InternalError("a lambda's argument is read outside its lambda"); }},
+      support::overloaded{[&](const ir::Const&) { return scalar(value.dtype, literal(value, wide_)); },
+                          [&](const ir::Coord& n) { return binding(n.axis.index)->coords; },
+                          [&](const ir::Extent& n) {
+                            const auto& piece = program_[n.axis].piece;
+                            const std::uint32_t axis = piece ? program_[*piece].axis.index : n.axis.index;
+                            return scalar(value.dtype, {0, inputs_.extents.at(axis), 0});
+                          },
+                          [&](const ir::ScalarRef& n) {
+                            const ops::Scalar s = inputs_.scalars.at(n.scalar.index);
+                            return scalar(value.dtype, {s.f, s.i, 0});
+                          },
+                          [&](const ir::Load& n) { return load(n, value); },
+                          [&](const ir::Elementwise& n) {
+                            std::vector<Ref> args;
+                            for (const ir::ValueId a : n.args) args.push_back(eval(a));
+                            return elementwise(wide_, n.op, program_[n.args.back()].dtype, value.dtype, args);
+                          },
+                          [&](const ir::Reduce& n) { return nested([&] { return reduce(n, value); }); },
+                          [&](const ir::Part& n) {
+                            if (const auto* s = std::get_if<ir::StreamId>(&n.of))
+                              return nested([&] { return part_of_stream(*s, n.slot); });
+                            return eval(std::get<ir::ValueId>(n.of))->parts.at(n.slot);
+                          },
+                          [&](const ir::Replace& n) {
+                            std::vector<Ref> at;
+                            for (const auto& bind : n.binds) at.push_back(eval(bind.second));
+                            return nested([&] { return replace(n, value, at); });
+                          },
+                          [&](const ir::Carried& n) { return carried(n); },
+                          [&](const ir::Arg&) -> Ref { throw InternalError("a lambda's argument is read outside its lambda"); }},
       value.node);
 }
 
@@ -305,8 +307,9 @@ Ref Interpreter::replace(const ir::Replace& n, const ir::Value& value, std::vect
       }
       Binding b;
       b.kind = at[k]->dims.empty() ? Binding::Kind::fixed : Binding::Kind::array;
-      b.coords = program_[n.binds[k].second].dtype == DType::i64_ ? at[k]
-                                                                  : elementwise(wide_, ops::Op::cast, program_[n.binds[k].second].dtype, DType::i64_, {at[k]});
+      b.coords = program_[n.binds[k].second].dtype == DType::i64_
+                     ? at[k]
+                     : elementwise(wide_, ops::Op::cast, program_[n.binds[k].second].dtype, DType::i64_, {at[k]});
       b.lo = at[k]->size() == 1 ? b.coords->i[0] : range->lo;
       b.hi = at[k]->size() == 1 ? b.lo + 1 : range->hi;
       b.depth = here;

@@ -19,12 +19,12 @@ namespace cosmati::oracle {
 
 struct Binding {
   enum class Kind : std::uint8_t { fixed, span, array, stream } kind;
-  std::int64_t lo = 0, hi = 0;   // the coordinates; fixed: lo + 1 == hi
-  std::uint32_t dim = 0;         // span: the dimension they lie along
-  Ref coords;                    // all kinds but stream
-  int depth = 0;                 // the frame that owns it
+  std::int64_t lo = 0, hi = 0;  // the coordinates; fixed: lo + 1 == hi
+  std::uint32_t dim = 0;        // span: the dimension they lie along
+  Ref coords;                   // all kinds but stream
+  int depth = 0;                // the frame that owns it
   std::uint64_t id = 0;
-  bool uncertain = false;        // span: the bounds may differ on a device
+  bool uncertain = false;  // span: the bounds may differ on a device
 };
 using BindingRef = std::shared_ptr<const Binding>;
 
@@ -76,7 +76,7 @@ class Interpreter {
   };
   struct StreamState {
     std::vector<Ref> carries;
-    Bound axes;         // how the carried arrays' axes are bound
+    Bound axes;  // how the carried arrays' axes are bound
     BindingRef piece;
   };
 
@@ -94,8 +94,8 @@ class Interpreter {
   Ref carried(const ir::Carried& n);
   // The final carries, in an environment where carried axes span their ranges; `bound` gets their bindings.
   Ref stream_tuple(ir::StreamId s, bool with_effects, Bound& bound);
-  std::vector<Ref> stream_pieces(ir::StreamId s, const std::vector<std::int64_t>& points, const std::vector<Ref>& init, const Bound& bound,
-                                 bool with_effects);
+  std::vector<Ref> stream_pieces(ir::StreamId s, const std::vector<std::int64_t>& points, const std::vector<Ref>& init,
+                                 const Bound& bound, bool with_effects);
   // Unbinds axes of `values` so that they span their ranges, under fresh dimensions where theirs are taken.
   void span_ranges(Scope& scope, const std::vector<std::uint32_t>& axes, const Slots& values, std::unique_ptr<Scope>& fresh);
   Ref moved(const Ref& value, const Bound& from);
@@ -111,9 +111,9 @@ class Interpreter {
   Facts facts_;
   bool wide_;
   Tape::Outer outer_;
-  std::vector<BindingRef> bindings_;            // per slot; null: its range
-  std::vector<std::vector<Entry>> entries_;     // per value, then per stream
-  std::vector<std::vector<Range>> ranges_;      // per axis
+  std::vector<BindingRef> bindings_;         // per slot; null: its range
+  std::vector<std::vector<Entry>> entries_;  // per value, then per stream
+  std::vector<std::vector<Range>> ranges_;   // per axis
   std::vector<StreamState> streams_;
   struct Frame {
     std::vector<std::uint32_t> entries, ranges;
@@ -126,8 +126,8 @@ class Interpreter {
 };
 
 // The extents of the factors of dimension d, slow to fast; an index may also address a composite dimension as a whole.
-std::vector<std::int64_t> factor_extents(const ir::Program& program, const Inputs& inputs, const ir::Tensor& tensor, std::size_t d,
-                                         std::size_t factors, std::int64_t size);
+std::vector<std::int64_t> factor_extents(const ir::Program& program, const Inputs& inputs, const ir::Tensor& tensor,
+                                         std::size_t d, std::size_t factors, std::int64_t size);
 // `x[2, 9]`, `5 x 7`.
 std::string element_text(const std::string& tensor, const std::vector<std::int64_t>& at);
 std::string shape_text(const std::vector<std::int64_t>& shape);

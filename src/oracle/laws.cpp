@@ -44,7 +44,8 @@ Num random_value(DType t, std::mt19937_64& random, bool positive) {
   if (is_bool(t)) return {0, pick(0, 1), 0};
   const bool natural = positive || !(is_float(t) || is_signed(t));
   if (!is_float(t)) return {0, pick(natural ? 0 : -9, 9), 0};
-  const double v = pick(0, 2) == 0 ? static_cast<double>(pick(natural ? 1 : -4, 4)) : std::normal_distribution<double>(0, 2)(random);
+  const double v =
+      pick(0, 2) == 0 ? static_cast<double>(pick(natural ? 1 : -4, 4)) : std::normal_distribution<double>(0, 2)(random);
   return {ops::round_to(t, natural ? std::fabs(v) : v), 0, 0};
 }
 
@@ -98,22 +99,26 @@ void check_reducer(const ir::Program& p, std::uint32_t index, std::mt19937_64& r
       if (same(r.result_types, x, y)) return;
       std::string got;
       for (std::size_t k = 0; k < x.size(); ++k)
-        if (!agree(r.result_types[k], x[k], y[k]) && got.empty()) got = text(r.result_types[k], x[k]) + " and " + text(r.result_types[k], y[k]);
-      throw Error(ErrorCode::reducer_law, r.where, fmt::format("reducer {}: {}: {} differ, for the elements {}", r.name, law, got, given),
-                  hint);
+        if (!agree(r.result_types[k], x[k], y[k]) && got.empty())
+          got = text(r.result_types[k], x[k]) + " and " + text(r.result_types[k], y[k]);
+      throw Error(ErrorCode::reducer_law, r.where,
+                  fmt::format("reducer {}: {}: {} differ, for the elements {}", r.name, law, got, given), hint);
     };
     require("merge(identity, a) is not a", merge(identity, s[0]), s[0], 1);
     require("merge(a, identity) is not a", merge(s[0], identity), s[0], 1);
-    require("merge(a, merge(b, c)) is not merge(merge(a, b), c)", merge(s[0], merge(s[1], s[2])), merge(merge(s[0], s[1]), s[2]), lifts);
+    require("merge(a, merge(b, c)) is not merge(merge(a, b), c)", merge(s[0], merge(s[1], s[2])), merge(merge(s[0], s[1]), s[2]),
+            lifts);
     require("merge(a, merge(identity, b)) is not merge(a, b)", merge(s[0], merge(identity, s[1])), merge(s[0], s[1]), 2);
-    if (any_order) require("merge(b, a) is not merge(a, b)", merge(s[1], s[0]), merge(s[0], s[1]), 2,
-                           "reduce with `order: left`, which keeps the order of the elements");
+    if (any_order)
+      require("merge(b, a) is not merge(a, b)", merge(s[1], s[0]), merge(s[0], s[1]), 2,
+              "reduce with `order: left`, which keeps the order of the elements");
   }
 }
 
 [[noreturn]] void cut_dependent(const ir::Program& p, const ir::Stream& stream, std::size_t carry) {
   throw Error(ErrorCode::cut_dependent, stream.where,
-              fmt::format("carried {} depends on where the stream over {} is cut, or on its merge", stream.carries.at(carry).name, p[stream.axis].name));
+              fmt::format("carried {} depends on where the stream over {} is cut, or on its merge", stream.carries.at(carry).name,
+                          p[stream.axis].name));
 }
 
 // An initial value that is a literal (through casts), or nothing.
@@ -134,8 +139,10 @@ void check_merge(const ir::Program& p, const ir::Stream& stream, std::mt19937_64
   for (const ir::Carry& c : stream.carries) {
     types.push_back(c.dtype);
     const auto value = literal_init(p, c.init);
-    if (!value) init.reset();
-    else if (init) init->push_back(*value);
+    if (!value)
+      init.reset();
+    else if (init)
+      init->push_back(*value);
   }
   for (int trial = 0; trial < trials; ++trial) {
     std::vector<State> s(3);
@@ -155,7 +162,9 @@ void check_merge(const ir::Program& p, const ir::Stream& stream, std::mt19937_64
 bool same(DType t, const Array& a, const Array& b) {
   if (a.shape != b.shape) return false;
   for (std::size_t k = 0; k < a.values.size(); ++k)
-    if (a.stored[k] != b.stored[k] || !agree(t, {a.values[k].f, a.values[k].i, a.error[k]}, {b.values[k].f, b.values[k].i, b.error[k]})) return false;
+    if (a.stored[k] != b.stored[k] ||
+        !agree(t, {a.values[k].f, a.values[k].i, a.error[k]}, {b.values[k].f, b.values[k].i, b.error[k]}))
+      return false;
   return true;
 }
 
@@ -170,7 +179,8 @@ void check_laws(const ir::Program& program, std::uint64_t seed) {
 }
 
 void check_cuts(const ir::Program& program, const Inputs& inputs, std::uint64_t seed) {
-  const bool any = std::any_of(program.streams.begin(), program.streams.end(), [](const ir::Stream& s) { return s.tile || s.merge; });
+  const bool any =
+      std::any_of(program.streams.begin(), program.streams.end(), [](const ir::Stream& s) { return s.tile || s.merge; });
   if (!any) return;
   const auto everywhere = [](std::int64_t lo, std::int64_t hi) {
     std::vector<std::int64_t> points;
@@ -217,7 +227,8 @@ void check_cuts(const ir::Program& program, const Inputs& inputs, std::uint64_t 
         const auto stored = std::find_if(program.stores.begin(), program.stores.end(), [&](const ir::Store& s) {
           return s.stream && program[*s.stream].tile && program[s.tensor].name == t.name;
         });
-        const auto first = std::find_if(program.streams.begin(), program.streams.end(), [](const ir::Stream& s) { return s.tile || s.merge; });
+        const auto first =
+            std::find_if(program.streams.begin(), program.streams.end(), [](const ir::Stream& s) { return s.tile || s.merge; });
         cut_dependent(program, stored == program.stores.end() ? *first : program[*stored->stream], 0);
       }
       ++output;

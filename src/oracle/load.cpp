@@ -16,8 +16,8 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return shape.empty() ? "a single element" : fmt::format("{}", fmt::join(shape, " x "));
 }
 
-std::vector<std::int64_t> factor_extents(const ir::Program& program, const Inputs& inputs, const ir::Tensor& tensor, std::size_t d,
-                                         std::size_t factors, std::int64_t size) {
+std::vector<std::int64_t> factor_extents(const ir::Program& program, const Inputs& inputs, const ir::Tensor& tensor,
+                                         std::size_t d, std::size_t factors, std::int64_t size) {
   if (factors == 1) return {size};
   std::vector<std::int64_t> out;
   COSMATI_CHECK(factors == tensor.dims[d].size(), "{} factors index dimension {} of {}", factors, d, tensor.name);
@@ -34,7 +34,7 @@ namespace {
 struct Position {  // one factor of one dimension
   Ref index;
   std::int64_t stride, extent;
-  bool inside;     // every index is
+  bool inside;  // every index is
 };
 
 bool all_inside(const Dense& index, std::int64_t extent) {
@@ -50,13 +50,21 @@ T raw(const char* at) {
 
 void read(DType t, const char* at, Dense& out, std::int64_t k) {
   switch (t) {
-    case DType::f32_: out.f[k] = raw<float>(at); return;
-    case DType::f64_: out.f[k] = raw<double>(at); return;
-    case DType::i32_: out.i[k] = raw<std::int32_t>(at); return;
+    case DType::f32_:
+      out.f[k] = raw<float>(at);
+      return;
+    case DType::f64_:
+      out.f[k] = raw<double>(at);
+      return;
+    case DType::i32_:
+      out.i[k] = raw<std::int32_t>(at);
+      return;
     default: {
       const ops::Scalar s = ops::load(t, at);
-      if (is_float(t)) out.f[k] = s.f;
-      else out.i[k] = s.i;
+      if (is_float(t))
+        out.f[k] = s.f;
+      else
+        out.i[k] = s.i;
     }
   }
 }
@@ -66,7 +74,8 @@ void read(DType t, const char* at, Dense& out, std::int64_t k) {
 Ref Interpreter::load(const ir::Load& n, const ir::Value& value) {
   const ir::Tensor& tensor = program_[n.tensor];
   const TensorView& view = inputs_.tensors.at(n.tensor.index);
-  COSMATI_CHECK(view.shape.size() == n.index.size(), "{} has rank {} but is read with {} indices", tensor.name, view.shape.size(), n.index.size());
+  COSMATI_CHECK(view.shape.size() == n.index.size(), "{} has rank {} but is read with {} indices", tensor.name, view.shape.size(),
+                n.index.size());
   std::vector<std::int64_t> strides = view.strides;
   if (strides.empty()) {
     strides.assign(view.shape.size(), 1);
@@ -109,7 +118,8 @@ Ref Interpreter::load(const ir::Load& n, const ir::Value& value) {
   nest.runs([&](const std::int64_t* at, std::int64_t run) {
     std::int64_t base = 0;
     for (std::size_t j = 0; j < count; ++j)
-      if (std::find(moving.begin(), moving.end(), j) == moving.end()) base += positions[j].index->i[at[j + 1]] * positions[j].stride;
+      if (std::find(moving.begin(), moving.end(), j) == moving.end())
+        base += positions[j].index->i[at[j + 1]] * positions[j].stride;
     for (std::int64_t k = 0; k < run; ++k) {
       std::int64_t offset = base;
       bool outside = false;
@@ -129,9 +139,11 @@ Ref Interpreter::load(const ir::Load& n, const ir::Value& value) {
         for (std::size_t j = 0; j < count; ++j) where[j] = positions[j].index->i[at[j + 1] + k * nest.stride(j + 1)];
         // Factors were listed fast to slow within each dimension.
         for (std::size_t d = 0, j = 0; d < n.index.size(); j += n.index[d].size(), ++d)
-          std::reverse(where.begin() + static_cast<std::ptrdiff_t>(j), where.begin() + static_cast<std::ptrdiff_t>(j + n.index[d].size()));
+          std::reverse(where.begin() + static_cast<std::ptrdiff_t>(j),
+                       where.begin() + static_cast<std::ptrdiff_t>(j + n.index[d].size()));
         throw Error(ErrorCode::out_of_bounds, value.where,
-                    fmt::format("{} leaves its extents ({} is {})", element_text(tensor.name, where), tensor.name, shape_text(view.shape)),
+                    fmt::format("{} leaves its extents ({} is {})", element_text(tensor.name, where), tensor.name,
+                                shape_text(view.shape)),
                     "write `else` behind the access");
       }
       if (!wide_ || !errors) continue;

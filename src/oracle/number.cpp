@@ -42,8 +42,12 @@ double distance(double a, double b) {
   return std::isinf(a) || std::isinf(b) ? infinity : std::fabs(a - b);
 }
 
-bool any_error(const Num* args, int n) { return std::any_of(args, args + n, [](const Num& a) { return a.err > 0; }); }
-bool any_unbounded(const Num* args, int n) { return std::any_of(args, args + n, [](const Num& a) { return std::isinf(a.err); }); }
+bool any_error(const Num* args, int n) {
+  return std::any_of(args, args + n, [](const Num& a) { return a.err > 0; });
+}
+bool any_unbounded(const Num* args, int n) {
+  return std::any_of(args, args + n, [](const Num& a) { return std::isinf(a.err); });
+}
 
 double float_corners(Op op, const Num* args, int n, double centre) {
   double corner[3] = {args[0].f, n > 1 ? args[1].f : 0, n > 2 ? args[2].f : 0};
@@ -125,11 +129,21 @@ double integer_error(Op op, DType argument, DType result, const Num* args, int n
   double bound = 0;
   for (int k = 0; k < n; ++k) bound = std::max(bound, args[k].err);
   switch (op) {
-    case Op::neg: case Op::abs: case Op::minimum: case Op::maximum: case Op::minimum_num: case Op::maximum_num: case Op::clamp:
+    case Op::neg:
+    case Op::abs:
+    case Op::minimum:
+    case Op::maximum:
+    case Op::minimum_num:
+    case Op::maximum_num:
+    case Op::clamp:
       return bound;
-    case Op::add: case Op::sub: return args[0].err + args[1].err;
-    case Op::mul: return magnitude(0) * args[1].err + magnitude(1) * args[0].err + args[0].err * args[1].err;
-    default: return infinity;
+    case Op::add:
+    case Op::sub:
+      return args[0].err + args[1].err;
+    case Op::mul:
+      return magnitude(0) * args[1].err + magnitude(1) * args[0].err + args[0].err * args[1].err;
+    default:
+      return infinity;
   }
 }
 
@@ -138,8 +152,8 @@ Num wide_select(DType type, const Num* args) {
   if (args[0].err == 0) return chosen;
   const Num& other = args[0].i ? args[2] : args[1];
   Num r = chosen;
-  const double apart = is_float(type) ? distance(chosen.f, other.f)
-                                      : std::fabs(static_cast<double>(chosen.i) - static_cast<double>(other.i));
+  const double apart =
+      is_float(type) ? distance(chosen.f, other.f) : std::fabs(static_cast<double>(chosen.i) - static_cast<double>(other.i));
   r.err = std::max(chosen.err, apart == 0 ? std::max(chosen.err, other.err) : apart + other.err);
   if (is_bool(type)) r.err = r.err > 0 ? 1 : 0;
   return r;
@@ -162,7 +176,8 @@ Num wide_cast(DType from, DType to, const Num& a) {
   r.i = centre.i;
   if (a.err == 0) return r;
   if (is_float(from)) {
-    if (std::isinf(a.err)) r.err = is_bool(to) ? 1 : infinity;
+    if (std::isinf(a.err))
+      r.err = is_bool(to) ? 1 : infinity;
     else
       for (const double corner : {a.f - a.err, a.f + a.err})
         r.err = std::max(r.err, std::fabs(static_cast<double>(ops::cast(from, to, {corner, 0}).i) - static_cast<double>(r.i)));
@@ -203,10 +218,14 @@ double narrowing(DType from, DType to, double v, double err) {
 
 Num apply_wide(Op op, DType argument, DType result, const Num* args) {
   switch (op) {
-    case Op::cast: return wide_cast(argument, result, args[0]);
-    case Op::bits: return wide_bits(argument, result, args[0]);
-    case Op::where: return wide_select(result, args);
-    default: break;
+    case Op::cast:
+      return wide_cast(argument, result, args[0]);
+    case Op::bits:
+      return wide_bits(argument, result, args[0]);
+    case Op::where:
+      return wide_select(result, args);
+    default:
+      break;
   }
   const int n = ops::info(op).arity;
   if (is_float(argument)) return wide_float(op, result, args, n);
@@ -220,16 +239,20 @@ Num apply_typed(Op op, DType argument, DType result, const Num* args) {
   ops::Scalar scalars[3];
   for (int k = 0; k < ops::info(op).arity; ++k) scalars[k] = {args[k].f, args[k].i};
   ops::Scalar r;
-  if (op == Op::cast) r = ops::cast(argument, result, scalars[0]);
-  else if (op == Op::bits) r = ops::reinterpret(argument, result, scalars[0]);
-  else r = ops::reference(op, argument, result, scalars);
+  if (op == Op::cast)
+    r = ops::cast(argument, result, scalars[0]);
+  else if (op == Op::bits)
+    r = ops::reinterpret(argument, result, scalars[0]);
+  else
+    r = ops::reference(op, argument, result, scalars);
   return {r.f, r.i, 0};
 }
 
 bool agree(DType t, const Num& a, const Num& b) {
   if (!is_float(t)) return a.i == b.i || a.err > 0 || b.err > 0;
   if (std::isinf(a.err) || std::isinf(b.err)) return true;
-  return distance(a.f, b.f) <= a.err + b.err + 1e-13 * std::max(std::fabs(a.f), std::fabs(b.f));
+  const double apart = distance(a.f, b.f);
+  return apart == 0 || (std::isfinite(apart) && apart <= a.err + b.err + 1e-13 * std::max(std::fabs(a.f), std::fabs(b.f)));
 }
 
 }  // namespace cosmati::oracle

@@ -20,8 +20,8 @@ namespace cosmati::oracle {
 // Arguments in the order of Program::tensors and Program::scalars; `extents` one per Program::axes (launch-level axes only are
 // read; already checked against the arguments by the caller).
 struct Inputs {
-  std::vector<TensorView> tensors;      // outs may be empty views
-  std::vector<ops::Scalar> scalars;     // of the declared dtype
+  std::vector<TensorView> tensors;   // outs may be empty views
+  std::vector<ops::Scalar> scalars;  // of the declared dtype
   std::vector<std::int64_t> extents;
 };
 
@@ -32,20 +32,20 @@ using Cuts = std::function<std::vector<std::int64_t>(std::int64_t lo, std::int64
 
 struct Options {
   Mode mode = Mode::wide;
-  Cuts cuts;                             // absent: one piece
-  std::optional<ir::ValueId> probe;      // also returns this value
-  bool merge_streams = false;            // run every stream with a merge as pieces started from the initial state and merged
+  Cuts cuts;                         // absent: one piece
+  std::optional<ir::ValueId> probe;  // also returns this value
+  bool merge_streams = false;        // run every stream with a merge as pieces started from the initial state and merged
 };
 
 struct Array {  // dense, row-major
   std::vector<std::int64_t> shape;
   std::vector<ops::Scalar> values;
-  std::vector<double> error;             // wide: absolute bound per element (inf: unjudged); booleans and integers: 0 or > 0 (uncertain)
-  std::vector<std::uint8_t> stored;      // outputs: whether the program stored it
+  std::vector<double> error;  // wide: absolute bound per element (inf: unjudged); booleans and integers: 0 or > 0 (uncertain)
+  std::vector<std::uint8_t> stored;  // outputs: whether the program stored it
 };
 struct Result {
-  std::vector<Array> outputs;            // one per out and inout tensor, in declared order
-  std::optional<Array> probe;            // over the value's axes, program axes first in parallel order
+  std::vector<Array> outputs;  // one per out and inout tensor, in declared order
+  std::optional<Array> probe;  // over the value's axes, program axes first in parallel order
 };
 
 // Throws Error{contract_broken} for data outside a contract, a broken require, and Error{out_of_bounds} for an access outside its

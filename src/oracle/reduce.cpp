@@ -25,11 +25,16 @@ DType storage_type(const ir::Program& p, ir::ValueId v) {
 
 double Interpreter::relaxed(const ir::Reduce& n) const {
   switch (n.relax) {
-    case ir::Relax::none: return 0;
-    case ir::Relax::tf32: return 2 * 0x1p-10;        // truncation to 10 bits of each factor
-    case ir::Relax::split_tf32: return 4 * 0x1p-20;  // what three products of two parts drop
-    case ir::Relax::approx: return 0x1p-18;
-    case ir::Relax::narrow: break;
+    case ir::Relax::none:
+      return 0;
+    case ir::Relax::tf32:
+      return 2 * 0x1p-10;  // truncation to 10 bits of each factor
+    case ir::Relax::split_tf32:
+      return 4 * 0x1p-20;  // what three products of two parts drop
+    case ir::Relax::approx:
+      return 0x1p-18;
+    case ir::Relax::narrow:
+      break;
   }
   const ir::Elementwise* product = summed_product(program_, n);
   if (!product) return 0;
@@ -43,7 +48,8 @@ Ref Interpreter::reduce(const ir::Reduce& n, const ir::Value& value) {
   const ir::Reducer& reducer = program_[n.reducer];
   const ir::Elementwise* product = summed_product(program_, n);
   const std::vector<ir::ValueId>& args = product ? product->args : n.args;
-  const ReducerContext context{program_, reducer, program_[n.args[0]].dtype, wide_, product != nullptr, wide_ ? relaxed(n) : 0, outer_};
+  const ReducerContext context{program_, reducer, program_[n.args[0]].dtype, wide_, product != nullptr, wide_ ? relaxed(n) : 0,
+                               outer_};
   const Dims out_dims = dims_of(value.axes);
   const std::int64_t outputs = elements(out_dims);
   const auto accumulated = accumulator(context, outputs);
@@ -92,7 +98,8 @@ Ref Interpreter::reduce(const ir::Reduce& n, const ir::Value& value) {
     BindingRef longest;
     std::uint32_t axis = 0;
     for (const std::uint32_t a : spanned)
-      if (const BindingRef b = binding(a); b->kind == Binding::Kind::span && (!longest || b->hi - b->lo > longest->hi - longest->lo)) {
+      if (const BindingRef b = binding(a);
+          b->kind == Binding::Kind::span && (!longest || b->hi - b->lo > longest->hi - longest->lo)) {
         longest = b;
         axis = a;
       }

@@ -54,18 +54,22 @@ void write(bool wide, const Target& target, const Ref& value) {
         const std::int64_t position = at[j + 1] + k * nest.stride(j + 1), i = f.index->i[position] - f.origin;
         inside = inside && i >= 0 && i < f.extent;
         uncertain = uncertain || (f.index->uncertain() && f.index->err[position] > 0);
-        offset += i * step;
+        if (inside) offset += i * step;
       }
       if (!inside) {
         std::vector<std::int64_t> where;
-        for (std::size_t j = factors.size(); j-- > 0;) where.push_back(factors[j].first.index->i[at[j + 1] + k * nest.stride(j + 1)]);
-        throw Error(ErrorCode::out_of_bounds, target.where,
-                    fmt::format("the store to {} leaves its extents ({})", element_text(target.name, where), shape_text(array.shape)));
+        for (std::size_t j = factors.size(); j-- > 0;)
+          where.push_back(factors[j].first.index->i[at[j + 1] + k * nest.stride(j + 1)]);
+        throw Error(
+            ErrorCode::out_of_bounds, target.where,
+            fmt::format("the store to {} leaves its extents ({})", element_text(target.name, where), shape_text(array.shape)));
       }
       Num v = value->at(at[0] + k * nest.stride(0));
       if (is_float(target.to)) {
-        if (wide) v.err += narrowing(target.from, target.to, v.f, v.err);
-        else v.f = ops::round_to(target.to, v.f);
+        if (wide)
+          v.err += narrowing(target.from, target.to, v.f, v.err);
+        else
+          v.f = ops::round_to(target.to, v.f);
       } else if (!is_bool(target.to)) {
         v.i = ops::wrap_to(target.to, v.i);
       }
@@ -84,7 +88,8 @@ class Runner {
 
   Result operator()() {
     check_contracts(interpreter_, inputs_);
-    for (const ir::AxisId a : program_.program_axes) (interpreter_.facts().bounds_a_range[a.index] ? stepped_ : blocked_).push_back(a.index);
+    for (const ir::AxisId a : program_.program_axes)
+      (interpreter_.facts().bounds_a_range[a.index] ? stepped_ : blocked_).push_back(a.index);
     for (std::size_t t = 0; t < program_.tensors.size(); ++t) prepare_output(t);
     if (options_.probe) prepare_probe();
     interpreter_.effects = [this](std::optional<ir::StreamId> in) { effects(in); };
@@ -155,7 +160,8 @@ class Runner {
         const auto& piece = program_[axes[k]].piece;
         const BindingRef b = interpreter_.canonical(piece ? program_[*piece].axis.index : axes[k].index);
         if (b->lo >= b->hi) continue;
-        ranges[k] = known[k] ? std::pair(std::min(ranges[k].first, b->lo), std::max(ranges[k].second, b->hi)) : std::pair(b->lo, b->hi);
+        ranges[k] =
+            known[k] ? std::pair(std::min(ranges[k].first, b->lo), std::max(ranges[k].second, b->hi)) : std::pair(b->lo, b->hi);
         known[k] = true;
       }
     });
@@ -165,8 +171,10 @@ class Runner {
     probe_axes_ = axes;
     probe_ranges_ = ranges;
     for (const std::uint32_t s : interpreter_.facts().value[options_.probe->index])
-      if (s >= interpreter_.facts().axis_count) inner_of(ir::StreamId{s - interpreter_.facts().axis_count});
-      else if (program_.axes[s].piece) inner_of(*program_.axes[s].piece);
+      if (s >= interpreter_.facts().axis_count)
+        inner_of(ir::StreamId{s - interpreter_.facts().axis_count});
+      else if (program_.axes[s].piece)
+        inner_of(*program_.axes[s].piece);
   }
 
   void inner_of(ir::StreamId s) {
@@ -187,7 +195,8 @@ class Runner {
 
   void effects(std::optional<ir::StreamId> in) {
     for (std::size_t s = 0; s < program_.streams.size(); ++s)
-      if (program_.streams[s].parent == in && has_effects(s)) interpreter_.run_stream(ir::StreamId{static_cast<std::uint32_t>(s)});
+      if (program_.streams[s].parent == in && has_effects(s))
+        interpreter_.run_stream(ir::StreamId{static_cast<std::uint32_t>(s)});
     for (const ir::Store& store : program_.stores)
       if (store.stream == in) execute(store);
     if (options_.probe && probe_stream_ == in) execute_probe();
@@ -210,7 +219,8 @@ class Runner {
     const ir::Value& value = program_[*options_.probe];
     Target target{"the probe", &*result_.probe, value.dtype, value.dtype, value.where, {}};
     for (std::size_t k = 0; k < probe_axes_.size(); ++k)
-      target.index.push_back({{interpreter_.binding(probe_axes_[k].index)->coords, probe_ranges_[k].first, result_.probe->shape[k]}});
+      target.index.push_back(
+          {{interpreter_.binding(probe_axes_[k].index)->coords, probe_ranges_[k].first, result_.probe->shape[k]}});
     write(interpreter_.wide(), target, interpreter_.eval(*options_.probe));
   }
 
@@ -251,8 +261,10 @@ class Runner {
       for (const ir::AxisId a : axes) {
         const auto found = std::find(blocked_.begin(), blocked_.end(), a.index);
         const auto& piece = program_[a].piece;
-        if (found != blocked_.end()) s.over[found - blocked_.begin()] = true;
-        else if (piece && !program_[*piece].tile) continue;
+        if (found != blocked_.end())
+          s.over[found - blocked_.begin()] = true;
+        else if (piece && !program_[*piece].tile)
+          continue;
         else if (!program_[a].program) {
           const BindingRef b = interpreter_.canonical(piece ? program_[*piece].axis.index : a.index);
           s.each *= std::max<std::int64_t>(1, std::min(b->hi - b->lo, block_elements));
@@ -298,8 +310,8 @@ class Runner {
   const Options& options_;
   Interpreter interpreter_;
   Result result_;
-  std::vector<std::size_t> output_of_;             // per tensor
-  std::vector<std::uint32_t> stepped_, blocked_;   // program axes
+  std::vector<std::size_t> output_of_;            // per tensor
+  std::vector<std::uint32_t> stepped_, blocked_;  // program axes
   std::vector<std::pair<ir::AxisSet, std::int64_t>> shapes_;
   ir::AxisSet probe_axes_;
   std::vector<std::pair<std::int64_t, std::int64_t>> probe_ranges_;
@@ -308,6 +320,8 @@ class Runner {
 
 }  // namespace
 
-Result run(const ir::Program& program, const Inputs& inputs, const Options& options) { return Runner(program, inputs, options)(); }
+Result run(const ir::Program& program, const Inputs& inputs, const Options& options) {
+  return Runner(program, inputs, options)();
+}
 
 }  // namespace cosmati::oracle

@@ -108,7 +108,8 @@ std::vector<Ref> Interpreter::stream_pieces(ir::StreamId s, const std::vector<st
   const auto restore = [&] { mine = std::move(outer); };
   try {
     for (std::size_t k = 0; k + 1 < points.size(); ++k) {
-      if (stream.tile) step(points[k], points[k + 1]);
+      if (stream.tile)
+        step(points[k], points[k + 1]);
       else
         for (std::int64_t t = points[k]; t < points[k + 1]; ++t) step(t, t + 1);
     }

@@ -27,8 +27,7 @@ Tape::Tape(const ir::Program& program, const ir::Lambda& lambda, bool wide, cons
     stack.pop_back();
     if (!registers.emplace(v, 0).second) continue;
     reachable.push_back(v);
-    if (const auto* e = std::get_if<ir::Elementwise>(&program[v].node))
-      stack.insert(stack.end(), e->args.begin(), e->args.end());
+    if (const auto* e = std::get_if<ir::Elementwise>(&program[v].node)) stack.insert(stack.end(), e->args.begin(), e->args.end());
   }
   std::sort(reachable.begin(), reachable.end());
   for (const ir::ValueId v : reachable) {
@@ -62,7 +61,8 @@ void Tape::run(const Num* args, Num* results) {
     const Step& s = steps_[k];
     Num operands[3];
     for (int a = 0; a < s.arity; ++a) operands[a] = registers_[s.args[a]];
-    registers_[targets_[k]] = wide_ ? apply_wide(s.op, s.argument, s.result, operands) : apply_typed(s.op, s.argument, s.result, operands);
+    registers_[targets_[k]] =
+        wide_ ? apply_wide(s.op, s.argument, s.result, operands) : apply_typed(s.op, s.argument, s.result, operands);
   }
   for (std::size_t k = 0; k < results_.size(); ++k) results[k] = registers_[results_[k]];
 }

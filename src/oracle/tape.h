@@ -32,7 +32,7 @@ class Tape {
   };
   bool wide_;
   bool identity_ = true;
-  std::vector<Num> registers_;                                  // constants are filled in once
+  std::vector<Num> registers_;                                   // constants are filled in once
   std::vector<std::pair<std::uint32_t, std::uint32_t>> inputs_;  // register, slot
   std::vector<Step> steps_;                                      // step k writes targets_[k]
   std::vector<std::uint32_t> targets_, results_;

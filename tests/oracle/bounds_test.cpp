@@ -13,8 +13,9 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 TEST(Bounds, OperationsOnRoundedArgumentsStayWithin) {
   std::mt19937 random(7);
   std::normal_distribution<double> draw(0, 3);
-  for (const Op op : {Op::add, Op::sub, Op::mul, Op::div, Op::maximum, Op::exp, Op::log, Op::sqrt, Op::rsqrt, Op::tanh, Op::sigmoid, Op::erf,
-                      Op::exp_diff, Op::floor, Op::abs, Op::sin, Op::clamp, Op::fma, Op::pow, Op::expm1, Op::log1p})
+  for (const Op op :
+       {Op::add, Op::sub,      Op::mul,   Op::div, Op::maximum, Op::exp,   Op::log, Op::sqrt, Op::rsqrt, Op::tanh, Op::sigmoid,
+        Op::erf, Op::exp_diff, Op::floor, Op::abs, Op::sin,     Op::clamp, Op::fma, Op::pow,  Op::expm1, Op::log1p})
     for (int trial = 0; trial < 2000; ++trial) {
       Num args[3], device[3];
       for (int k = 0; k < 3; ++k) {
@@ -25,7 +26,8 @@ TEST(Bounds, OperationsOnRoundedArgumentsStayWithin) {
       const Num wide = apply_wide(op, DType::f32_, DType::f32_, args);
       const Num typed = apply_typed(op, DType::f32_, DType::f32_, device);
       if (std::isinf(wide.err) || (std::isnan(wide.f) && std::isnan(typed.f)) || wide.f == typed.f) continue;
-      ASSERT_LE(std::fabs(wide.f - typed.f), wide.err) << ops::name(op) << " of " << args[0].f << ", " << args[1].f << ", " << args[2].f;
+      ASSERT_LE(std::fabs(wide.f - typed.f), wide.err)
+          << ops::name(op) << " of " << args[0].f << ", " << args[1].f << ", " << args[2].f;
       ASSERT_LE(wide.err, 1e-3 * std::max({1.0, std::fabs(wide.f), std::fabs(args[0].f / args[1].f)})) << ops::name(op);
     }
 }
@@ -38,7 +40,7 @@ TEST(Bounds, ExactArgumentsGiveExactResults) {
   EXPECT_EQ(error(Op::add, 3, 4), 0);
   EXPECT_EQ(error(Op::div, 1, 4), 0);
   EXPECT_GT(error(Op::div, 1, 3), 0);
-  EXPECT_EQ(error(Op::add, inf, -inf), 0);  // NaN for certain
+  EXPECT_EQ(error(Op::add, inf, -inf), 0);     // NaN for certain
   EXPECT_EQ(error(Op::mul, 1e30, 1e30), inf);  // may overflow where float64 does not
 }
 
@@ -146,7 +148,8 @@ program p(in x: f32[n], in w: f32[n], out i: i32[], out y: f32[], out sure: i32[
 }
 
 TEST(Bounds, NarrowedProbabilitiesAreAllowedByTheirRelaxation) {
-  const std::string text = "program p<T: float>(in a: f32[n], in b: T[n], out y: f32[]) {\n  parallel { y[] = contract(a, b, n, relax: narrow) }\n}\n";
+  const std::string text =
+      "program p<T: float>(in a: f32[n], in b: T[n], out y: f32[]) {\n  parallel { y[] = contract(a, b, n, relax: narrow) }\n}\n";
   constexpr int N = 64;
   const Values a = normal({N}), b = normal({N}, 2);
   for (const DType t : {DType::f32_, DType::f16_, DType::bf16_}) {
@@ -160,7 +163,9 @@ TEST(Bounds, NarrowedProbabilitiesAreAllowedByTheirRelaxation) {
 }
 
 TEST(Bounds, InfinitiesAndNanAreCertain) {
-  Case c("program p(in x: f32[i, n], out y: f32[i, n]) {\n  parallel i {\n    e = exp(x - max(x, n))\n    y[i, n] = e / sum(e, n)\n  }\n}\n");
+  Case c(
+      "program p(in x: f32[i, n], out y: f32[i, n]) {\n  parallel i {\n    e = exp(x - max(x, n))\n    y[i, n] = e / sum(e, n)\n "
+      " }\n}\n");
   const Values x{0, inf, 1, -inf, 2, 3, NAN, 1, 1};
   const Result r = c.tensor("x", {3, 3}, x).tensor("y", {3, 3}).run();
   for (const int k : {0, 1, 2, 6, 7, 8}) {

@@ -125,9 +125,12 @@ inline void expect_values(const Result& result, std::size_t k, const Values& exp
   ASSERT_EQ(a.values.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     ASSERT_TRUE(a.stored[i]) << "output " << k << " element " << i;
-    if (std::isnan(expected[i])) EXPECT_TRUE(std::isnan(a.values[i].f)) << "output " << k << " element " << i;
-    else if (std::isinf(expected[i])) EXPECT_EQ(a.values[i].f, expected[i]) << "output " << k << " element " << i;
-    else ASSERT_NEAR(a.values[i].f, expected[i], 1e-9 * std::max(1.0, std::fabs(expected[i]))) << "output " << k << " element " << i;
+    if (std::isnan(expected[i]))
+      EXPECT_TRUE(std::isnan(a.values[i].f)) << "output " << k << " element " << i;
+    else if (std::isinf(expected[i]))
+      EXPECT_EQ(a.values[i].f, expected[i]) << "output " << k << " element " << i;
+    else
+      ASSERT_NEAR(a.values[i].f, expected[i], 1e-9 * std::max(1.0, std::fabs(expected[i]))) << "output " << k << " element " << i;
     ASSERT_LE(a.error[i], bound) << "output " << k << " element " << i;
   }
 }
@@ -147,7 +150,8 @@ inline void expect_typed_within(const Result& wide, const Result& typed) {
     for (std::size_t i = 0; i < wide.outputs[k].values.size(); ++i) {
       const double w = wide.outputs[k].values[i].f, t = typed.outputs[k].values[i].f;
       if (std::isinf(wide.outputs[k].error[i]) || (std::isnan(w) && std::isnan(t)) || w == t) continue;
-      ASSERT_LE(std::fabs(w - t), wide.outputs[k].error[i]) << "output " << k << " element " << i << " wide " << w << " typed " << t;
+      ASSERT_LE(std::fabs(w - t), wide.outputs[k].error[i])
+          << "output " << k << " element " << i << " wide " << w << " typed " << t;
     }
 }
 

@@ -6,7 +6,8 @@ namespace cosmati::oracle {
 namespace {
 
 std::string reducer(const std::string& parts, const std::string& option = "") {
-  return "reducer r(x) {\n" + parts + "\n}\nprogram p(in x: f32[i, n], out y: f32[i]) {\n  parallel i { y[i] = r(x, n" + option + ") }\n}\n";
+  return "reducer r(x) {\n" + parts + "\n}\nprogram p(in x: f32[i, n], out y: f32[i]) {\n  parallel i { y[i] = r(x, n" + option +
+         ") }\n}\n";
 }
 
 TEST(Laws, OfReducers) {
@@ -20,10 +21,14 @@ TEST(Laws, OfReducers) {
     return e.message;
   };
   laws(reducer("identity s = 0\nlift s = x * x\nmerge s = a.s + b.s\nfinish s"));
-  laws(reducer("identity n = 0.0, m = 0.0\nlift n = 1.0, m = x\nmerge n = a.n + b.n, m = where(n == 0, 0, (a.m * a.n + b.m * b.n) / n)\nfinish m"));
+  laws(
+      reducer("identity n = 0.0, m = 0.0\nlift n = 1.0, m = x\nmerge n = a.n + b.n, m = where(n == 0, 0, (a.m * a.n + b.m * b.n) "
+              "/ n)\nfinish m"));
   EXPECT_NE(broken(reducer("identity s = 1\nlift s = x\nmerge s = a.s + b.s\nfinish s")).find("identity"), std::string::npos);
   EXPECT_NE(broken(reducer("identity s = 0\nlift s = x\nmerge s = a.s - b.s\nfinish s")).find("reducer r"), std::string::npos);
-  EXPECT_NE(broken(reducer("identity s = 0\nlift s = x\nmerge s = a.s + b.s + a.s * b.s * b.s\nfinish s")).find("merge(a, merge(b, c))"), std::string::npos);
+  EXPECT_NE(broken(reducer("identity s = 0\nlift s = x\nmerge s = a.s + b.s + a.s * b.s * b.s\nfinish s"))
+                .find("merge(a, merge(b, c))"),
+            std::string::npos);
   // The last of the elements that are not 0: associative, and commutative only by promise.
   const std::string last = "identity s = 0\nlift s = x\nmerge s = where(b.s == 0, a.s, b.s)\nfinish s";
   EXPECT_NE(broken(reducer(last)).find("merge(b, a)"), std::string::npos);
@@ -31,7 +36,8 @@ TEST(Laws, OfReducers) {
 }
 
 Case stream(const std::string& carry, const std::string& body, const std::string& end) {
-  Case c("program p(in x: f32[i, n], out y: f32[i]) {\n  parallel i {\n    stream tile n carry " + carry + " {\n" + body + "\n    }\n    y[i] = " + end + "\n  }\n}\n");
+  Case c("program p(in x: f32[i, n], out y: f32[i]) {\n  parallel i {\n    stream tile n carry " + carry + " {\n" + body +
+         "\n    }\n    y[i] = " + end + "\n  }\n}\n");
   c.tensor("x", {3, 6}, normal({3, 6})).tensor("y", {3});
   return c;
 }
@@ -59,7 +65,9 @@ TEST(Cuts, OfStreams) {
 
 TEST(Cuts, PiecesGiveTheSameWithinTheBounds) {
   Case c(file_text("tests/programs/language_page.tile"), "attention_streamed");
-  c.tensor("q", {2, 1, 5, 4}, normal({2, 1, 5, 4})).tensor("k", {2, 1, 9, 4}, normal({2, 1, 9, 4}, 2)).tensor("v", {2, 1, 9, 3}, normal({2, 1, 9, 3}, 3));
+  c.tensor("q", {2, 1, 5, 4}, normal({2, 1, 5, 4}))
+      .tensor("k", {2, 1, 9, 4}, normal({2, 1, 9, 4}, 2))
+      .tensor("v", {2, 1, 9, 3}, normal({2, 1, 9, 3}, 3));
   c.scalar("scale", 0.5).tensor("o", {2, 1, 5, 3});
   const Result whole = c.run();
   for (const bool merge : {false, true}) {

@@ -125,7 +125,11 @@ TEST(Programs, Rope) {
         y[o + P + p] = x[o + P + p] * cs[at] + x[o + p] * sn[at];
       }
   Case c = page("rope");
-  c.tensor("x", {T, H, 2 * P}, x).tensor("pos", {T}, pos).tensor("cs", {L, P}, cs).tensor("sn", {L, P}, sn).tensor("y", {T, H, 2 * P});
+  c.tensor("x", {T, H, 2 * P}, x)
+      .tensor("pos", {T}, pos)
+      .tensor("cs", {L, P}, cs)
+      .tensor("sn", {L, P}, sn)
+      .tensor("y", {T, H, 2 * P});
   check(c.extent("half", 2), {y});
 }
 
@@ -171,8 +175,7 @@ TEST(Programs, ColumnsAndBackward) {
       dgamma[k] += dy[r * C + k] * n;
       dbeta[k] += dy[r * C + k];
     }
-    for (int k = 0; k < C; ++k)
-      dx.push_back((dy[r * C + k] * gamma[k] - mg - (x[r * C + k] - s.mean) * inverse * mgn) * inverse);
+    for (int k = 0; k < C; ++k) dx.push_back((dy[r * C + k] * gamma[k] - mg - (x[r * C + k] - s.mean) * inverse * mgn) * inverse);
   }
   Case c = page("column_sums");
   check(c.tensor("x", {R, C}, x).tensor("s", {C}), {sums});
@@ -211,7 +214,8 @@ TEST(Programs, ConvTransposeGram) {
 
 TEST(Programs, Products) {
   constexpr int B = 2, M = 7, N = 5, K = 33;
-  const Values a = normal({B, M, K}), w = normal({N, K}, 2), bias = normal({N}, 3), res = normal({M, N}, 4), wt = normal({K, N}, 5);
+  const Values a = normal({B, M, K}), w = normal({N, K}, 2), bias = normal({N}, 3), res = normal({M, N}, 4),
+               wt = normal({K, N}, 5);
   Values lg, bm;
   for (int b = 0; b < B; ++b)
     for (int m = 0; m < M; ++m)
@@ -222,7 +226,10 @@ TEST(Programs, Products) {
         bm.push_back(u);
       }
   Case l = page("linear_gelu");
-  l.tensor("a", {M, K}, Values(a.begin(), a.begin() + M * K)).tensor("w", {N, K}, w).tensor("bias", {N}, bias).tensor("res", {M, N}, res);
+  l.tensor("a", {M, K}, Values(a.begin(), a.begin() + M * K))
+      .tensor("w", {N, K}, w)
+      .tensor("bias", {N}, bias)
+      .tensor("res", {M, N}, res);
   check(l.tensor("y", {M, N}), {lg});
   Case m = page("batched_matmul");
   check(m.tensor("a", {B, M, K}, a).tensor("w", {K, N}, wt).tensor("y", {B, M, N}), {bm});
@@ -265,15 +272,23 @@ TEST(Programs, Attention) {
             auto key = [&](int t) { return k.data() + ((b * G + g) * K + t) * D; };
             auto value = [&](int t) { return v.data() + ((b * G + g) * K + t) * E; };
             lse.push_back(attend(q.data() + at * D, key, value, 0, std::max(0, last + 1), D, E, scale, o.data() + at * E));
-            attend(q.data() + at * D, key, value, std::max(0, last - w + 1), std::max(std::max(0, last - w + 1), last + 1), D, E, scale,
-                   windowed.data() + at * E);
+            attend(q.data() + at * D, key, value, std::max(0, last - w + 1), std::max(std::max(0, last - w + 1), last + 1), D, E,
+                   scale, windowed.data() + at * E);
           }
     Case c = page("attention");
-    c.tensor("q", {B, G * P, S, D}, q).tensor("k", {B, G, K, D}, k).tensor("v", {B, G, K, E}, v).scalar("scale", scale).extent("r", P);
+    c.tensor("q", {B, G * P, S, D}, q)
+        .tensor("k", {B, G, K, D}, k)
+        .tensor("v", {B, G, K, E}, v)
+        .scalar("scale", scale)
+        .extent("r", P);
     c.tensor("o", {B, G * P, S, E}).tensor("lse", {B, G * P, S});
     check(c, {o, lse});
     Case n = page("attention_window");
-    n.tensor("q", {B, G * P, S, D}, q).tensor("k", {B, G, K, D}, k).tensor("v", {B, G, K, E}, v).scalar("scale", scale).scalar("w", w);
+    n.tensor("q", {B, G * P, S, D}, q)
+        .tensor("k", {B, G, K, D}, k)
+        .tensor("v", {B, G, K, E}, v)
+        .scalar("scale", scale)
+        .scalar("w", w);
     check(n.extent("r", P).tensor("o", {B, G * P, S, E}), {windowed});
   }
 }
@@ -284,10 +299,15 @@ TEST(Programs, Streamed) {
   const float scale = 0.4f;
   Values o(B * H * S * E);
   for (int at = 0; at < B * H * S; ++at)
-    attend(q.data() + at * D, [&](int t) { return k.data() + (at / S * K + t) * D; }, [&](int t) { return v.data() + (at / S * K + t) * E; }, 0,
-           at % S + 1 + K - S, D, E, scale, o.data() + at * E);
+    attend(
+        q.data() + at * D, [&](int t) { return k.data() + (at / S * K + t) * D; },
+        [&](int t) { return v.data() + (at / S * K + t) * E; }, 0, at % S + 1 + K - S, D, E, scale, o.data() + at * E);
   Case c = page("attention_streamed");
-  c.tensor("q", {B, H, S, D}, q).tensor("k", {B, H, K, D}, k).tensor("v", {B, H, K, E}, v).scalar("scale", scale).tensor("o", {B, H, S, E});
+  c.tensor("q", {B, H, S, D}, q)
+      .tensor("k", {B, H, K, D}, k)
+      .tensor("v", {B, H, K, E}, v)
+      .scalar("scale", scale)
+      .tensor("o", {B, H, S, E});
   check(c, {o});
 }
 
@@ -302,30 +322,46 @@ TEST(Programs, Decode) {
       for (int r = 0; r < P; ++r) {
         const int at = (b * G + g) * P + r, n = static_cast<int>(len[b]);
         auto row = [&](int t) { return (static_cast<int>(table[b * N + t / Slot]) * Slot + t % Slot) * G + g; };
-        attend(q.data() + at * D, [&](int t) { return k.data() + ((b * G + g) * K + t) * D; },
-               [&](int t) { return v.data() + ((b * G + g) * K + t) * E; }, 0, n, D, E, scale, o.data() + at * E);
-        attend(q.data() + at * D, [&](int t) { return pk.data() + row(t) * D; }, [&](int t) { return pv.data() + row(t) * E; }, 0, n, D, E, scale,
-               paged.data() + at * E);
+        attend(
+            q.data() + at * D, [&](int t) { return k.data() + ((b * G + g) * K + t) * D; },
+            [&](int t) { return v.data() + ((b * G + g) * K + t) * E; }, 0, n, D, E, scale, o.data() + at * E);
+        attend(
+            q.data() + at * D, [&](int t) { return pk.data() + row(t) * D; }, [&](int t) { return pv.data() + row(t) * E; }, 0, n,
+            D, E, scale, paged.data() + at * E);
       }
   Case c = page("decode");
-  c.tensor("q", {B, G * P, D}, q).tensor("k", {B, G, K, D}, k).tensor("v", {B, G, K, E}, v).tensor("len", {B}, len).scalar("scale", scale);
+  c.tensor("q", {B, G * P, D}, q)
+      .tensor("k", {B, G, K, D}, k)
+      .tensor("v", {B, G, K, E}, v)
+      .tensor("len", {B}, len)
+      .scalar("scale", scale);
   check(c.extent("r", P).tensor("o", {B, G * P, E}), {o});
   Case d = page("decode_paged");
-  d.tensor("q", {B, G * P, D}, q).tensor("k", {Pages, Slot, G, D}, pk).tensor("v", {Pages, Slot, G, E}, pv).tensor("table", {B, N}, table);
+  d.tensor("q", {B, G * P, D}, q)
+      .tensor("k", {Pages, Slot, G, D}, pk)
+      .tensor("v", {Pages, Slot, G, E}, pv)
+      .tensor("table", {B, N}, table);
   check(d.tensor("len", {B}, len).scalar("scale", scale).extent("r", P).tensor("o", {B, G * P, E}), {paged});
 }
 
 TEST(Programs, Ragged) {
   constexpr int T = 9, Q = 3;
-  const Values q = normal({T, G * P, D}), k = normal({T, G, D}, 2), v = normal({T, G, E}, 3), off{0, 4, 4, 9}, seq{0, 0, 0, 0, 2, 2, 2, 2, 2};
+  const Values q = normal({T, G * P, D}), k = normal({T, G, D}, 2), v = normal({T, G, E}, 3), off{0, 4, 4, 9},
+               seq{0, 0, 0, 0, 2, 2, 2, 2, 2};
   const float scale = 0.4f;
   Values o(T * G * P * E);
   for (int t = 0; t < T; ++t)
     for (int h = 0; h < G * P; ++h)
-      attend(q.data() + (t * G * P + h) * D, [&](int u) { return k.data() + (u * G + h / P) * D; }, [&](int u) { return v.data() + (u * G + h / P) * E; },
-             static_cast<int>(off[static_cast<int>(seq[t])]), t + 1, D, E, scale, o.data() + (t * G * P + h) * E);
+      attend(
+          q.data() + (t * G * P + h) * D, [&](int u) { return k.data() + (u * G + h / P) * D; },
+          [&](int u) { return v.data() + (u * G + h / P) * E; }, static_cast<int>(off[static_cast<int>(seq[t])]), t + 1, D, E,
+          scale, o.data() + (t * G * P + h) * E);
   Case c = page("attention_ragged");
-  c.tensor("q", {T, G * P, D}, q).tensor("k", {T, G, D}, k).tensor("v", {T, G, E}, v).tensor("off", {Q + 1}, off).tensor("seq", {T}, seq);
+  c.tensor("q", {T, G * P, D}, q)
+      .tensor("k", {T, G, D}, k)
+      .tensor("v", {T, G, E}, v)
+      .tensor("off", {Q + 1}, off)
+      .tensor("seq", {T}, seq);
   check(c.scalar("scale", scale).extent("r", P).tensor("o", {T, G * P, E}), {o});
 }
 

@@ -22,7 +22,13 @@ program p(in x: f32[i, j], in at: i32[i] in 0 .. extent(j), out shifted: f32[i, 
 })");
   constexpr int I = 3, J = 5;
   const Values x = normal({I, J}), at{4, 0, 2};
-  c.tensor("x", {I, J}, x).tensor("at", {I}, at).tensor("shifted", {I, J}).tensor("gathered", {I}).tensor("swapped", {I, J}).tensor("diagonal", {I}).extent("k", I);
+  c.tensor("x", {I, J}, x)
+      .tensor("at", {I}, at)
+      .tensor("shifted", {I, J})
+      .tensor("gathered", {I})
+      .tensor("swapped", {I, J})
+      .tensor("diagonal", {I})
+      .extent("k", I);
   const auto v = [&](int i, int j) { return x[i * J + j] * x[i * J + j] + 1; };
   Values shifted, gathered, swapped, diagonal;
   for (int i = 0; i < I; ++i) {
@@ -148,7 +154,8 @@ program p(in x: f32[i, n], in k: i32[i, n], out s: f32[i], out pr: f32[i], out l
 
 TEST(Run, NothingIsNoError) {
   Case c("program p(in x: f32[i, n], out y: f32[i, n]) {\n  parallel i { y[i, n] = exp(x - max(x, n)) / sum(x, n) }\n}\n");
-  for (const Shape& s : {Shape{0, 0}, Shape{0, 4}, Shape{4, 0}}) EXPECT_EQ(c.tensor("x", s).tensor("y", s).run().outputs[0].values.size(), 0u);
+  for (const Shape& s : {Shape{0, 0}, Shape{0, 4}, Shape{4, 0}})
+    EXPECT_EQ(c.tensor("x", s).tensor("y", s).run().outputs[0].values.size(), 0u);
 }
 
 TEST(Run, InoutReadsWhatWasBeforeAndKeepsTheRest) {
@@ -235,7 +242,12 @@ program p(in x: f32[b, t, e], in start: f32[e], out y: f32[b, t], out last: f32[
     last.insert(last.end(), h, h + E);
     first.push_back(h[0]);
   }
-  const Result r = c.tensor("x", {B, T, E}, x).tensor("start", {E}, start).tensor("y", {B, T}).tensor("last", {B, E}).tensor("first", {B}).run();
+  const Result r = c.tensor("x", {B, T, E}, x)
+                       .tensor("start", {E}, start)
+                       .tensor("y", {B, T})
+                       .tensor("last", {B, E})
+                       .tensor("first", {B})
+                       .run();
   expect_values(r, 0, y);
   expect_values(r, 1, last);
   expect_values(r, 2, first);
@@ -285,7 +297,9 @@ program p(in x: f32[row, col], in label: i32[row] in 0 .. extent(col), out y: f3
   EXPECT_EQ(e.code, ErrorCode::contract_broken);
   EXPECT_EQ(e.message, "label[2] = 9 is outside 0 .. 7 (extent of col in x)");
 
-  Case s("program p(in a: i32[n] sorted, in d: i32[n] distinct, out y: i32[n]) {\n  require extent(n) < 5\n  parallel n { y[n] = a + d }\n}\n");
+  Case s(
+      "program p(in a: i32[n] sorted, in d: i32[n] distinct, out y: i32[n]) {\n  require extent(n) < 5\n  parallel n { y[n] = a "
+      "+ d }\n}\n");
   s.tensor("y", {3});
   const auto message = [&] { return error_of([&] { s.run(); }).message; };
   s.tensor("a", {3}, {1, 3, 2}).tensor("d", {3}, {1, 2, 3});
@@ -304,7 +318,10 @@ TEST(Bounds, AccessOutsideIsAnError) {
 }
 
 TEST(Typed, RoundsEveryOperationAndSumsInDouble) {
-  Case c("program p<T: float>(in x: T[i, n], out y: T[i, n], out s: f32[i]) {\n  parallel i {\n    y[i, n] = x * 0.1 + 0.3\n    s[i] = sum(x, n)\n  }\n}\n", "", DType::f16_);
+  Case c(
+      "program p<T: float>(in x: T[i, n], out y: T[i, n], out s: f32[i]) {\n  parallel i {\n    y[i, n] = x * 0.1 + 0.3\n    "
+      "s[i] = sum(x, n)\n  }\n}\n",
+      "", DType::f16_);
   Values x = normal({2, 1000});
   for (double& v : x) v = ops::round_to(DType::f16_, v);
   const Result r = c.tensor("x", {2, 1000}, x).tensor("y", {2, 1000}).tensor("s", {2}).run(Mode::typed);

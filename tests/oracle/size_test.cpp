@@ -17,7 +17,9 @@ double seconds(const std::function<void()>& f) {
 }
 
 TEST(Size, TenMillionNodeEvaluationsASecond) {
-  Case c("program p(in x: f32[i, n], out y: f32[i, n]) {\n  parallel i {\n    e = exp(x - max(x, n))\n    y[i, n] = e / sum(e, n) * 2 + x * x\n  }\n}\n");
+  Case c(
+      "program p(in x: f32[i, n], out y: f32[i, n]) {\n  parallel i {\n    e = exp(x - max(x, n))\n    y[i, n] = e / sum(e, n) * "
+      "2 + x * x\n  }\n}\n");
   constexpr int I = 400, N = 1000, nodes = 9;
   c.tensor("x", {I, N}, normal({I, N})).tensor("y", {I, N});
   for (const Mode mode : {Mode::wide, Mode::typed}) {
@@ -38,7 +40,8 @@ TEST(Size, LongChainsOfOperations) {
   ir::Builder b("chain");
   const Where w;
   const ir::AxisId i = b.axis("i", w);
-  const ir::TensorId x = b.tensor("x", ir::Access::in, DType::f32_, {{{i, 0}}}, w), y = b.tensor("y", ir::Access::out, DType::f32_, {{{i, 0}}}, w);
+  const ir::TensorId x = b.tensor("x", ir::Access::in, DType::f32_, {{{i, 0}}}, w),
+                     y = b.tensor("y", ir::Access::out, DType::f32_, {{{i, 0}}}, w);
   b.parallel({i}, w);
   ir::ValueId v = b.bare(x, w);
   const ir::ValueId start = v;
@@ -59,14 +62,17 @@ TEST(Size, LongChainsOfReductionsAndReplacements) {
   std::string text = "program p(in x: f32[i, n], out y: f32[i, n]) {\n  parallel i {\n    v0 = x\n";
   constexpr int links = 600;
   for (int k = 1; k <= links; ++k)
-    text += k % 2 ? fmt::format("    v{} = v{} - max(v{}, n)\n", k, k - 1, k - 1) : fmt::format("    v{} = v{}[n := extent(n) - 1 - n]\n", k, k - 1);
+    text += k % 2 ? fmt::format("    v{} = v{} - max(v{}, n)\n", k, k - 1, k - 1)
+                  : fmt::format("    v{} = v{}[n := extent(n) - 1 - n]\n", k, k - 1);
   Case c(text + fmt::format("    y[i, n] = v{}\n  }}\n}}\n", links));
   expect_values(c.tensor("x", {1, 3}, {1, 2, 4}).tensor("y", {1, 3}).run(), 0, {-3, -2, 0});
 }
 
 TEST(Size, OperandsOfReductionsAreNeverStoredWhole) {
   // 6 million differences and products: hundreds of megabytes if they were arrays with bounds.
-  Case c("program p(in x: f32[n], in z: f32[m], out s: f32[i], out d: f32[i]) {\n  axis i = 2\n  parallel i {\n    s[i] = sum(abs(x - z) + f32(i), n, m)\n    d[i] = sum(x * z, n, m)\n  }\n}\n");
+  Case c(
+      "program p(in x: f32[n], in z: f32[m], out s: f32[i], out d: f32[i]) {\n  axis i = 2\n  parallel i {\n    s[i] = sum(abs(x "
+      "- z) + f32(i), n, m)\n    d[i] = sum(x * z, n, m)\n  }\n}\n");
   constexpr int N = 2500;
   const Values ones(N, 1.0);
   const Result r = c.tensor("x", {N}, ones).tensor("z", {N}, ones).tensor("s", {2}).tensor("d", {2}).extent("i", 2).run();
