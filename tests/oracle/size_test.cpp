@@ -26,7 +26,7 @@ TEST(Size, TenMillionNodeEvaluationsASecond) {
     const double rate = double(I) * N * nodes / seconds([&] { c.run(mode); });
     std::printf("%s: %.1f million node evaluations a second\n", mode == Mode::wide ? "wide" : "typed", rate / 1e6);
     RecordProperty(mode == Mode::wide ? "wide" : "typed", std::to_string(rate));
-    EXPECT_GT(rate, 2e6);  // five times less than expected, for builds without optimisation and loaded machines
+    EXPECT_GT(rate, 5e5);  // far below what is printed: builds without optimisation, sanitizers, loaded machines
   }
   Case m("program p(in a: f32[i, k], in b: f32[k, j], out y: f32[i, j]) {\n  parallel i, j { y[i, j] = contract(a, b, k) }\n}\n");
   constexpr int S = 200;
