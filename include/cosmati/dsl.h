@@ -112,7 +112,7 @@ class Axis {
   explicit Axis(const char* name, Location at = Location::current());                          // bound by the dimensions of arguments
   Axis(const char* name, Operand hi, Location at = Location::current());                       // 0 .. hi
   Axis(const char* name, Operand lo, Operand hi, Location at = Location::current());           // lo .. hi
-  Axis(const Axis&) = delete;
+  Axis(const Axis&) = delete;  // an axis is its object: pass it by reference
   Axis& operator=(const Axis&) = delete;
   Tile extent(Location at = Location::current()) const;
   std::uint32_t id = ~0u;

@@ -1,0 +1,15 @@
+// error: this variable holds an access: store by y\(i, j\) = value
+// SPDX-License-Identifier: Apache-2.0
+#include <cosmati/cosmati.h>
+using namespace cosmati;
+
+const Program p = program("p", [] {
+  Axis row{"row"}, col{"col"};
+  auto x = input<f32>("x", {row, col});
+  auto y = output<f32>("y", {row});
+  auto z = inout<f32>("z", {row});
+  parallel(row, [&] {
+    auto a = z(row), b = z(row);
+    a = b;
+  });
+});
