@@ -25,9 +25,12 @@ bool only_program_axes(const ir::Program& p, const ir::AxisSet& axes) {
 std::string extent_text(const ir::Program& p, const ir::Dim& dim) {
   std::vector<std::string> parts;
   for (const ir::Factor& f : dim) {
-    if (!f.axis) parts.push_back(fmt::format("{}", f.offset));
-    else if (f.offset) parts.push_back(fmt::format("extent({}) {} {}", p[f.axis].name, f.offset < 0 ? '-' : '+', std::abs(f.offset)));
-    else parts.push_back(fmt::format("extent({})", p[f.axis].name));
+    if (!f.axis)
+      parts.push_back(fmt::format("{}", f.offset));
+    else if (f.offset)
+      parts.push_back(fmt::format("extent({}) {} {}", p[f.axis].name, f.offset < 0 ? '-' : '+', std::abs(f.offset)));
+    else
+      parts.push_back(fmt::format("extent({})", p[f.axis].name));
   }
   return fmt::format("{}", fmt::join(parts, " * "));
 }
@@ -62,8 +65,8 @@ class Checker {
   Checker(Terms& terms, std::vector<Refusal>& refusals) : terms_(terms), p_(terms.program()), refusals_(refusals) {}
 
   // Refuses at most once.
-  void check(const std::vector<Component>& components, const std::vector<Poly>& given, const Where& where, const std::string& access,
-             const std::string& container, const std::vector<Poly>& shape, const std::string& hint) {
+  void check(const std::vector<Component>& components, const std::vector<Poly>& given, const Where& where,
+             const std::string& access, const std::string& container, const std::vector<Poly>& shape, const std::string& hint) {
     for (const Component& c : components) {
       const Poly above = c.hi - 1 - c.index, below = c.index - c.lo;
       const bool above_ok = terms_.proves(above, given), below_ok = terms_.proves(below, given);
@@ -78,8 +81,8 @@ class Checker {
         return;
       }
       if (unbounded_data(terms_, c.index, !above_ok)) {
-        refusals_.push_back({ErrorCode::unproved_gather, where, fmt::format("{}: nothing says {}", access, missing),
-                             declare(c, hint), ""});
+        refusals_.push_back(
+            {ErrorCode::unproved_gather, where, fmt::format("{}: nothing says {}", access, missing), declare(c, hint), ""});
         return;
       }
       std::vector<Poly> violated;
@@ -92,14 +95,14 @@ class Checker {
         const std::string point = describe_point(terms_, *w, index);
         if (!point.empty()) message += ", for example at " + point;
         std::vector<std::string> sizes;
-        for (const Poly& s : shape) sizes.push_back(fmt::format("{}", evaluate(terms_, s, *w)));
+        for (const Poly& s : shape) sizes.push_back(fmt::format("{}", evaluate(s, *w)));
         if (!sizes.empty()) {
           const std::string is = fmt::format("{} is {}", access.substr(0, access.find('[')), fmt::join(sizes, " x "));
           message += point.empty() ? ", for example where " + is : " (" + is + ")";
         }
       } else {
-        message = fmt::format("{} is not proved to stay in its {}: {} does not follow from the ranges and contracts", access, container,
-                              missing);
+        message = fmt::format("{} is not proved to stay in its {}: {} does not follow from the ranges and contracts", access,
+                              container, missing);
         if (std::optional<ValueId> v = may_wrap(terms_, terms_.globals()))
           message += fmt::format(" (a require does not help where {} may wrap around in {})", ir::describe_expression(p_, *v),
                                  name(p_[*v].dtype));
@@ -152,7 +155,8 @@ class Checker {
     for (AxisId a : p_[r.of].axes) {
       if (inner.replaced.count(a) && !site.env.replaced.count(a)) continue;
       const ir::AxisSet depends = ir::range_axes(p_, a);
-      const bool moved = std::any_of(r.binds.begin(), r.binds.end(), [&](const auto& b) { return ir::contains(depends, b.first); });
+      const bool moved =
+          std::any_of(r.binds.begin(), r.binds.end(), [&](const auto& b) { return ir::contains(depends, b.first); });
       if (moved) add(a, terms_.coordinate(a, site.env), p_[a].name, {});
     }
     std::vector<std::string> binds;
@@ -162,7 +166,8 @@ class Checker {
   }
 
   void store(const ir::Store& s) {
-    check(components(s.tensor, s.index, {}), given({}), s.where, ir::describe(p_, s.tensor, s.index), "extents", shape(s.tensor), "");
+    check(components(s.tensor, s.index, {}), given({}), s.where, ir::describe(p_, s.tensor, s.index), "extents", shape(s.tensor),
+          "");
   }
 
  private:
@@ -180,8 +185,8 @@ class Checker {
     const ir::Tensor& t = p_[l->tensor];
     std::vector<std::string> dims;
     for (const ir::Dim& d : t.dims) dims.push_back(ir::describe_dim(p_, d));
-    return fmt::format("declare {}: {}[{}] in {} .. {}, or {}", t.name, name(t.dtype), fmt::join(dims, ", "), c.lo_text, c.hi_text,
-                       otherwise);
+    return fmt::format("declare {}: {}[{}] in {} .. {}, or {}", t.name, name(t.dtype), fmt::join(dims, ", "), c.lo_text,
+                       c.hi_text, otherwise);
   }
 
   ValueId uncast(ValueId v) const {

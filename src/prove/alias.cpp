@@ -14,7 +14,8 @@ namespace cosmati::prove {
 Proof prove_exact_alias(const ir::Program& program, ir::TensorId in, ir::TensorId out) {
   const ir::Tensor &source = program[in], &target = program[out];
   auto refuse = [&](const Where& where, const std::string& why) {
-    return Proof{Refusal{ErrorCode::overlap, where, fmt::format("{} may not be stored over {}: {}", target.name, source.name, why),
+    return Proof{Refusal{ErrorCode::overlap, where,
+                         fmt::format("{} may not be stored over {}: {}", target.name, source.name, why),
                          fmt::format("pass separate memory for {}", target.name), ""}};
   };
   if (source.dtype != target.dtype || source.dims.size() != target.dims.size())

@@ -11,7 +11,7 @@
 
 namespace cosmati::prove {
 namespace {
-constexpr int max_cases = 5;         // choices resolved one after another
+constexpr int max_cases = 5;              // choices resolved one after another
 constexpr std::size_t max_unknowns = 40;  // of a question to isl
 constexpr std::size_t max_facts = 120;
 }  // namespace
@@ -121,9 +121,8 @@ bool Terms::infeasible(const std::vector<Poly>& facts, const std::vector<AtomId>
         } catch (const TooLarge&) {
           continue;
         }
-        const bool spoken = std::all_of(product.terms().begin(), product.terms().end(), [&](const auto& term) {
-          return term.first.empty() || names.count(term.first);
-        });
+        const bool spoken = std::all_of(product.terms().begin(), product.terms().end(),
+                                        [&](const auto& term) { return term.first.empty() || names.count(term.first); });
         if (spoken) constraints.push_back(affine(product) + " >= 0");
       }
     }

@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "prove/terms.h"
 #include "prove/prove.h"
+#include "prove/terms.h"
 
 namespace cosmati::prove {
 namespace {
@@ -24,8 +24,10 @@ class Bounder {
     Poly scale, rest;
     for (const auto& [m, c] : p.terms()) {
       const std::optional<Monomial> other = divide(m, {*chosen});
-      if (other) scale.add(*other, c);
-      else rest.add(m, c);
+      if (other)
+        scale.add(*other, c);
+      else
+        rest.add(m, c);
     }
     if (scale.has(*chosen)) return std::nullopt;
     const bool positive = terms_.nonnegative(scale), negative = terms_.nonnegative(-scale);
@@ -37,9 +39,7 @@ class Bounder {
   }
 
  private:
-  bool launch_level(AtomId a) const {
-    return terms_[a].kind == AtomKind::extent || terms_[a].kind == AtomKind::scalar;
-  }
+  bool launch_level(AtomId a) const { return terms_[a].kind == AtomKind::extent || terms_[a].kind == AtomKind::scalar; }
 
   std::vector<Poly> bounds(AtomId a, bool above) {
     std::vector<Poly> result;

@@ -11,7 +11,6 @@ namespace cosmati::prove {
 namespace {
 constexpr unsigned long max_operations = 100000;
 
-
 isl_ctx* limited_context() {
   isl_ctx* ctx = isl_ctx_alloc();
   isl_options_set_on_error(ctx, ISL_ON_ERROR_CONTINUE);

@@ -1,6 +1,6 @@
-// Stores as maps from instances to elements. Injectivity is found by elimination: an index component that is one unknown axis plus
-// known terms determines that axis; a component a * c + r with 0 <= r < c determines a and r; an element of a `distinct` tensor
-// determines where it was read. What elimination cannot see is asked as: two instances, one element, different axes.
+// Stores as maps from instances to elements. Injectivity is found by elimination: an index component that is one unknown axis
+// plus known terms determines that axis; a component a * c + r with 0 <= r < c determines a and r; an element of a `distinct`
+// tensor determines where it was read. What elimination cannot see is asked as: two instances, one element, different axes.
 // SPDX-License-Identifier: Apache-2.0
 #include "prove/stores.h"
 
@@ -76,12 +76,15 @@ class Elimination {
         Poly high, low;
         for (const auto& [n, d] : moving.terms()) {
           const std::optional<Monomial> rest = divide(n, scale.terms().begin()->first);
-          if (rest && d % c == 0) high.add(*rest, d / std::abs(c));
-          else low.add(n, d);
+          if (rest && d % c == 0)
+            high.add(*rest, d / std::abs(c));
+          else
+            low.add(n, d);
         }
         if (low.is_zero() && scale == Poly(1)) continue;
         if (!terms_.nonnegative(low) || !terms_.nonnegative(scale - 1 - low)) continue;
-        return add(high) | add(low);
+        const bool upper = add(high), lower = add(low);
+        return upper || lower;
       }
     }
     return false;
@@ -199,8 +202,10 @@ void check_injective(Terms& terms, const ir::Store& store, std::vector<Refusal>&
   AxisSet open;
   for (AxisId a : axes) {
     const Poly at = terms.coordinate(a, here);
-    if (elimination.determines(*at.as_atom())) there.replaced[a] = at;
-    else open.push_back(a);
+    if (elimination.determines(*at.as_atom()))
+      there.replaced[a] = at;
+    else
+      open.push_back(a);
   }
   const std::vector<Poly> same = equal(differences(terms, store.tensor, store.index, here, store.tensor, store.index, there));
   for (AxisId a : open) {
@@ -210,7 +215,7 @@ void check_injective(Terms& terms, const ir::Store& store, std::vector<Refusal>&
     if (std::optional<Assignment> w = meeting(terms, apart)) {
       const Poly first = terms.coordinate(a, here), second = terms.coordinate(a, there);
       message = fmt::format("{} stores one element of {} twice, for example at {} = {} and {} = {}", access, p[store.tensor].name,
-                            p[a].name, evaluate(terms, first, *w), p[a].name, evaluate(terms, second, *w));
+                            p[a].name, evaluate(first, *w), p[a].name, evaluate(second, *w));
     }
     refusals.push_back({ErrorCode::store_conflict, store.where, message,
                         "index with the axes themselves, or declare the index tensor distinct", ""});
@@ -232,9 +237,9 @@ void check_disjoint(Terms& terms, const ir::Store& first, const ir::Store& secon
   std::string message = fmt::format("{} are not proved to store different elements of {}", both, p[first.tensor].name);
   if (std::optional<Assignment> w = meeting(terms, same)) {
     std::vector<std::string> element;
-    for (const Poly& e : element_of(terms, first.tensor, first.index, {}))
-      element.push_back(fmt::format("{}", evaluate(terms, e, *w)));
-    message = fmt::format("{} store the same element of {}, for example ({})", both, p[first.tensor].name, fmt::join(element, ", "));
+    for (const Poly& e : element_of(terms, first.tensor, first.index, {})) element.push_back(fmt::format("{}", evaluate(e, *w)));
+    message =
+        fmt::format("{} store the same element of {}, for example ({})", both, p[first.tensor].name, fmt::join(element, ", "));
   }
   refusals.push_back({ErrorCode::store_conflict, second.where, message, "store each element once", ""});
 }
@@ -258,7 +263,8 @@ bool reads_own(Terms& terms, const LoadSite& site, const ir::Store& store, const
   for (AxisId a : axes) {
     const Poly mine = terms.coordinate(a, here), theirs = terms.coordinate(a, there);
     if (std::find(apart.begin(), apart.end(), mine - theirs) != apart.end()) continue;
-    if (!terms.proves(Poly(-1), with(facts, mine - theirs - 1)) || !terms.proves(Poly(-1), with(facts, theirs - mine - 1))) return false;
+    if (!terms.proves(Poly(-1), with(facts, mine - theirs - 1)) || !terms.proves(Poly(-1), with(facts, theirs - mine - 1)))
+      return false;
   }
   return true;
 }
@@ -302,12 +308,12 @@ bool covered_by_isl(const Terms& terms, const std::vector<Poly>& dims, const std
   for (const Poly& p : facts) name_all(p);
   std::vector<std::string> parameters, locals;
   for (const auto& [m, k] : names) {
-    const bool launch = std::all_of(m.begin(), m.end(), [&](AtomId a) {
-      return terms[a].kind == AtomKind::extent || terms[a].kind == AtomKind::scalar;
-    });
+    const bool launch = std::all_of(
+        m.begin(), m.end(), [&](AtomId a) { return terms[a].kind == AtomKind::extent || terms[a].kind == AtomKind::scalar; });
     // An image may only be made smaller: the facts about what is not a parameter have to define it.
-    const bool defined = m.size() == 1 && (terms[m[0]].kind == AtomKind::coordinate ||
-                                           (terms[m[0]].kind == AtomKind::quotient && terms[m[0]].args[1].as_constant().value_or(0) > 0));
+    const bool defined =
+        m.size() == 1 && (terms[m[0]].kind == AtomKind::coordinate ||
+                          (terms[m[0]].kind == AtomKind::quotient && terms[m[0]].args[1].as_constant().value_or(0) > 0));
     if (!launch && !defined) return false;
     (launch ? parameters : locals).push_back(fmt::format("v{}", k));
   }
@@ -390,11 +396,12 @@ void check_inout_reads(Terms& terms, ir::TensorId tensor, std::vector<Refusal>& 
       for (std::optional<ir::StreamId> stream = s.stream; stream; stream = p[*stream].parent)
         if (ir::contains(p[site.value].axes, p[*stream].piece)) axes = ir::set_union(axes, {p[*stream].piece});
       if (reads_own(terms, site, s, axes) || reads_other(terms, site, s)) continue;
-      refusals.push_back({ErrorCode::store_conflict, p[site.value].where,
-                          fmt::format("{} reads an element of {} that another {} stores with {}{}",
-                                      ir::describe(p, l.tensor, l.index), p[tensor].name, s.stream ? "instance or step" : "instance",
-                                      ir::describe(p, s.tensor, s.index), line(s.where)),
-                          fmt::format("read {} where it is stored, or store into a separate out", p[tensor].name), ""});
+      refusals.push_back(
+          {ErrorCode::store_conflict, p[site.value].where,
+           fmt::format("{} reads an element of {} that another {} stores with {}{}", ir::describe(p, l.tensor, l.index),
+                       p[tensor].name, s.stream ? "instance or step" : "instance", ir::describe(p, s.tensor, s.index),
+                       line(s.where)),
+           fmt::format("read {} where it is stored, or store into a separate out", p[tensor].name), ""});
       break;
     }
   }

@@ -179,8 +179,10 @@ Poly Terms::load(ValueId value, const ir::Load& l, const Env& env) {
         if (!std::equal(args.begin(), args.end() - 1, atoms_[other].args.begin())) continue;
         const Poly ahead = args.back() - atoms_[other].args.back();
         std::optional<Poly> fact;
-        if (nonnegative(ahead)) fact = self - Poly::atom(other);
-        else if (nonnegative(-ahead)) fact = Poly::atom(other) - self;
+        if (nonnegative(ahead))
+          fact = self - Poly::atom(other);
+        else if (nonnegative(-ahead))
+          fact = Poly::atom(other) - self;
         if (!fact) continue;
         const std::vector<AtomId> theirs = closure({Poly::atom(other)});
         if (std::includes(mine.begin(), mine.end(), theirs.begin(), theirs.end() - 1)) atoms_[id].facts.push_back(*fact);
@@ -202,8 +204,8 @@ Poly Terms::choice(std::vector<Alternative> alternatives) {
     key.push_back(a.value);
   }
   Atom atom{.kind = AtomKind::choice, .alternatives = alternatives};
-  atom.nonnegative = std::all_of(alternatives.begin(), alternatives.end(),
-                                 [&](const Alternative& a) { return nonnegative(a.value, a.facts); });
+  atom.nonnegative =
+      std::all_of(alternatives.begin(), alternatives.end(), [&](const Alternative& a) { return nonnegative(a.value, a.facts); });
   return Poly::atom(intern({AtomKind::choice, 0, 0, std::move(key)}, std::move(atom)));
 }
 
@@ -268,8 +270,10 @@ AtomId Terms::divided(AtomKind kind, const Poly& n, const Poly& d) {
     if (atom.nonnegative) atom.facts.push_back(n - self);
   } else {
     atom.nonnegative = d_nonnegative;
-    if (atom.divisor_positive) atom.facts = {d - 1 - self};
-    else if (d_nonnegative) atom.facts = {d - self};  // x % 0 is 0
+    if (atom.divisor_positive)
+      atom.facts = {d - 1 - self};
+    else if (d_nonnegative)
+      atom.facts = {d - self};  // x % 0 is 0
     if (n_nonnegative && d_nonnegative) atom.facts.push_back(n - self);
   }
   const bool is_quotient = kind == AtomKind::quotient;
@@ -442,32 +446,46 @@ Poly Terms::elementwise(ValueId value, const ir::Elementwise& e, const Env& env)
   const ir::Value& v = program_[value];
   auto arg = [&](std::size_t k) { return exact(e.args[k], env); };
   switch (e.op) {
-    case Op::neg: return -ring(e.args[0], env);
-    case Op::add: return ring(e.args[0], env) + ring(e.args[1], env);
-    case Op::sub: return ring(e.args[0], env) - ring(e.args[1], env);
-    case Op::mul: return ring(e.args[0], env) * ring(e.args[1], env);
-    case Op::floordiv: return quotient(arg(0), arg(1));
-    case Op::mod: return remainder(arg(0), arg(1));
+    case Op::neg:
+      return -ring(e.args[0], env);
+    case Op::add:
+      return ring(e.args[0], env) + ring(e.args[1], env);
+    case Op::sub:
+      return ring(e.args[0], env) - ring(e.args[1], env);
+    case Op::mul:
+      return ring(e.args[0], env) * ring(e.args[1], env);
+    case Op::floordiv:
+      return quotient(arg(0), arg(1));
+    case Op::mod:
+      return remainder(arg(0), arg(1));
     case Op::minimum:
-    case Op::minimum_num: return minimum(arg(0), arg(1));
+    case Op::minimum_num:
+      return minimum(arg(0), arg(1));
     case Op::maximum:
-    case Op::maximum_num: return maximum(arg(0), arg(1));
-    case Op::clamp: return minimum(maximum(arg(0), arg(1)), arg(2));
-    case Op::abs: return fits(-arg(0), v.dtype) ? maximum(arg(0), -arg(0)) : opaque(value, env);
-    case Op::sign: return choice({{{arg(0) - 1}, 1}, {{arg(0), -arg(0)}, 0}, {{-1 - arg(0)}, -1}});
-    case Op::where: return select(e.args[0], arg(1), arg(2), env);
+    case Op::maximum_num:
+      return maximum(arg(0), arg(1));
+    case Op::clamp:
+      return minimum(maximum(arg(0), arg(1)), arg(2));
+    case Op::abs:
+      return fits(-arg(0), v.dtype) ? maximum(arg(0), -arg(0)) : opaque(value, env);
+    case Op::sign:
+      return choice({{{arg(0) - 1}, 1}, {{arg(0), -arg(0)}, 0}, {{-1 - arg(0)}, -1}});
+    case Op::where:
+      return select(e.args[0], arg(1), arg(2), env);
     case Op::bit_and:
     case Op::bit_or:
     case Op::bit_xor:
     case Op::shift_left:
-    case Op::shift_right: return is_bool(v.dtype) ? opaque(value, env) : bits(value, e, env);
+    case Op::shift_right:
+      return is_bool(v.dtype) ? opaque(value, env) : bits(value, e, env);
     case Op::cast: {
       const DType from = program_[e.args[0]].dtype;
       if (is_bool(v.dtype) || is_float(from)) return opaque(value, env);
       if (is_bool(from)) return select(e.args[0], 1, 0, env);
       return byte_size(v.dtype) <= byte_size(from) ? ring(e.args[0], env) : arg(0);
     }
-    default: return opaque(value, env);
+    default:
+      return opaque(value, env);
   }
 }
 
@@ -539,26 +557,36 @@ Terms::Cases Terms::cases_of(ValueId condition, bool truth, const Env& env) {
     return cases.size() > max_cases ? unknown : cases;
   };
   switch (e->op) {
-    case Op::logical_not: return cases_of(e->args[0], !truth, env);
-    case Op::logical_and: return truth ? both() : either();
-    case Op::logical_or: return truth ? either() : both();
+    case Op::logical_not:
+      return cases_of(e->args[0], !truth, env);
+    case Op::logical_and:
+      return truth ? both() : either();
+    case Op::logical_or:
+      return truth ? either() : both();
     case Op::eq:
     case Op::ne:
     case Op::lt:
     case Op::le:
     case Op::gt:
-    case Op::ge: break;
-    default: return unknown;
+    case Op::ge:
+      break;
+    default:
+      return unknown;
   }
   if (!is_int(program_[e->args[0]].dtype)) return unknown;
   try {
     const Poly below = exact(e->args[1], env) - exact(e->args[0], env);  // y - x
     switch (e->op) {
-      case Op::lt: return {{truth ? below - 1 : -below}};
-      case Op::le: return {{truth ? below : -below - 1}};
-      case Op::gt: return {{truth ? -below - 1 : below}};
-      case Op::ge: return {{truth ? -below : below - 1}};
-      default: break;
+      case Op::lt:
+        return {{truth ? below - 1 : -below}};
+      case Op::le:
+        return {{truth ? below : -below - 1}};
+      case Op::gt:
+        return {{truth ? -below - 1 : below}};
+      case Op::ge:
+        return {{truth ? -below : below - 1}};
+      default:
+        break;
     }
     if ((e->op == Op::eq) == truth) return {{below, -below}};
     if (nonnegative(below)) return {{below - 1}};

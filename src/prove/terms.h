@@ -30,15 +30,15 @@ struct Atom {
   std::vector<Alternative> alternatives;  // choice: together they cover every case
   std::vector<Poly> facts;                // each >= 0
   bool nonnegative = false;
-  bool wide = false;           // a 64-bit value that nothing bounds
-  bool wrapped = false;  // opaque: because its arithmetic may wrap
+  bool wide = false;              // a 64-bit value that nothing bounds
+  bool wrapped = false;           // opaque: because its arithmetic may wrap
   bool divisor_positive = false;  // quotient, remainder
 };
 
 // Where an expression is evaluated: what replaced axes stand for, and what is known there.
 struct Env {
-  std::uint32_t copy = 0;                     // instances of two copies are unrelated
-  bool separate = false;                      // inside a reduction its axes are not those of the same name outside
+  std::uint32_t copy = 0;  // instances of two copies are unrelated
+  bool separate = false;   // inside a reduction its axes are not those of the same name outside
   std::map<ir::AxisId, Poly> replaced;
   std::map<ir::AxisId, std::uint32_t> bound;  // axes of enclosing reductions that need a name of their own
   std::vector<Poly> facts;
@@ -51,7 +51,6 @@ class Terms {
 
   const ir::Program& program() const { return program_; }
   const Atom& operator[](AtomId a) const { return atoms_[a]; }
-  std::size_t size() const { return atoms_.size(); }
 
   Poly ring(ir::ValueId value, const Env& env);   // equal modulo the width of the value's type
   Poly exact(ir::ValueId value, const Env& env);  // equal; an opaque atom where wrapping is possible

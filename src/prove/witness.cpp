@@ -73,9 +73,8 @@ class Finder {
   }
   bool exhausted() const { return nodes_ < 0; }
   bool reads_data() const {
-    return std::any_of(order_.begin(), order_.end(), [&](AtomId a) {
-      return terms_[a].kind == AtomKind::load || terms_[a].kind == AtomKind::opaque;
-    });
+    return std::any_of(order_.begin(), order_.end(),
+                       [&](AtomId a) { return terms_[a].kind == AtomKind::load || terms_[a].kind == AtomKind::opaque; });
   }
 
  private:
@@ -143,7 +142,8 @@ class Finder {
       }
       case AtomKind::choice:
         for (const Alternative& x : atom.alternatives) {
-          const bool holds = std::all_of(x.facts.begin(), x.facts.end(), [&](const Poly& f) { return value(f).value_or(-1) >= 0; });
+          const bool holds =
+              std::all_of(x.facts.begin(), x.facts.end(), [&](const Poly& f) { return value(f).value_or(-1) >= 0; });
           const std::optional<std::int64_t> v = value(x.value);
           if (holds && v && with(*v)) return true;
         }
@@ -182,7 +182,7 @@ std::optional<Assignment> find_witness(const Terms& terms, const std::vector<Pol
     for (int attempt = 0; attempt < attempts && !found; ++attempt) {
       finder.run(attempt, [&](const Assignment& values) {
         for (const Poly& p : violated)
-          if (evaluate(terms, p, values) < 0) found = values;
+          if (evaluate(p, values) < 0) found = values;
         return found.has_value();
       });
     }
@@ -205,7 +205,7 @@ std::optional<std::vector<std::int64_t>> find_unreached(const Terms& terms, cons
         if (finder.reads_data()) return std::nullopt;
         finder.run(attempt, [&](const Assignment& point) {
           std::vector<std::int64_t> element;
-          for (const Poly& p : t) element.push_back(evaluate(terms, p, point));
+          for (const Poly& p : t) element.push_back(evaluate(p, point));
           reached.insert(element);
           return false;
         });
@@ -219,7 +219,7 @@ std::optional<std::vector<std::int64_t>> find_unreached(const Terms& terms, cons
         for (const Poly& d : dims) {
           std::int64_t size = 1;
           try {
-            size = evaluate(terms, d, point);
+            size = evaluate(d, point);
           } catch (const std::out_of_range&) {
             size = -1;
           }
@@ -244,7 +244,7 @@ std::optional<std::vector<std::int64_t>> find_unreached(const Terms& terms, cons
   return std::nullopt;
 }
 
-std::int64_t evaluate(const Terms&, const Poly& p, const Assignment& values) {
+std::int64_t evaluate(const Poly& p, const Assignment& values) {
   std::int64_t sum = 0;
   for (const auto& [m, c] : p.terms()) {
     std::int64_t product = c;

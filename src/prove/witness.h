@@ -14,7 +14,7 @@ std::optional<Assignment> find_witness(const Terms& terms, const std::vector<Pol
 // An element of 0 .. dims that none of the index tuples reaches; nothing where a loaded value takes part.
 std::optional<std::vector<std::int64_t>> find_unreached(const Terms& terms, const std::vector<Poly>& dims,
                                                         const std::vector<std::vector<Poly>>& tuples);
-std::int64_t evaluate(const Terms& terms, const Poly& p, const Assignment& values);
+std::int64_t evaluate(const Poly& p, const Assignment& values);
 // "i = 0, col = 6": the coordinates, scalars and loaded values that `of` mentions.
 std::string describe_point(const Terms& terms, const Assignment& values, const std::vector<Poly>& of);
 

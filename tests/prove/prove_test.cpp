@@ -1,6 +1,5 @@
-// What must be proven: the shipped programs and tests/prove/proven.tile, under every sample binding; hulls of dependent ranges; which
-// inputs an output may be stored over.
-// SPDX-License-Identifier: Apache-2.0
+// What must be proven: the shipped programs and tests/prove/proven.tile, under every sample binding; hulls of dependent ranges;
+// which inputs an output may be stored over. SPDX-License-Identifier: Apache-2.0
 #include "prove/prove.h"
 
 #include <gtest/gtest.h>
@@ -79,7 +78,8 @@ TEST(Prove, Hulls) {
     return hull_text(
         "program p(in x: f32[s, c], in len: i32[s] in 0 .. extent(c) + 1, in free: i32[s], out y: f32[s], w: i32) {\n"
         "  require extent(s) >= 0 and extent(c) >= 0\n"
-        "  parallel s {\n    axis t in " + range + "\n    y[s] = sum(x[s, t] else 0, t)\n  }\n}\n");
+        "  parallel s {\n    axis t in " +
+        range + "\n    y[s] = sum(x[s, t] else 0, t)\n  }\n}\n");
   };
   EXPECT_EQ(with("0 .. len"), " .. 1*extent(c)");
   EXPECT_EQ(with("0 .. s + 1 + extent(c) - extent(s)"), " .. 1*extent(c)");
@@ -117,7 +117,8 @@ TEST(Prove, ExactAliases) {
             "y may not be stored over x: another instance than the one that reads x[i - 1, j] may store it with y[i, j]");
   // The inner j of the reduction is not the stored one.
   EXPECT_EQ(alias_text("program p(in x: f32[i, j, e], in w: f32[j, e], out y: f32[i, j, e]) {\n  parallel i {\n"
-                       "    y[i, j, e] = sum(x * w, j) * w\n  }\n}\n", "x", "y"),
+                       "    y[i, j, e] = sum(x * w, j) * w\n  }\n}\n",
+                       "x", "y"),
             "y may not be stored over x: x[i, j, e] may be read after y[i, j, e] has stored that element");
 }
 

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
@@ -20,8 +22,10 @@ using ir::AxisId;
 using ir::ValueId;
 using Point = std::map<AxisId, std::int64_t>;
 
-struct Illegal {};              // the launch breaks a contract or a require
-struct Wrong { std::string what; };
+struct Illegal {};  // the launch breaks a contract or a require
+struct Wrong {
+  std::string what;
+};
 
 // Runs the program once on concrete extents, scalars and integer data.
 class Launch {
@@ -155,49 +159,48 @@ class Launch {
 
   std::int64_t eval(ValueId value, const Point& at) {
     const ir::Value& v = p_[value];
-    return std::visit(
-        support::overloaded{
-            [&](const ir::Const& n) { return is_float(v.dtype) ? 0 : n.i; },
-            [&](const ir::Coord& n) { return at.at(n.axis); },
-            [&](const ir::Extent& n) { return extents_[n.axis.index]; },
-            [&](const ir::ScalarRef& n) { return scalars_[n.scalar.index]; },
-            [&](const ir::Load& n) -> std::int64_t {
-              const std::int64_t e = element(n.tensor, n.index, at);
-              if (e < 0) {
-                if (!n.otherwise) throw Wrong{"load out of bounds"};
-                return eval(*n.otherwise, at);
-              }
-              if (p_[n.tensor].access == ir::Access::inout) reads_.emplace_back(std::pair(n.tensor, e), instance_);
-              return is_float(v.dtype) ? 0 : data_[n.tensor.index].at(static_cast<std::size_t>(e));
-            },
-            [&](const ir::Elementwise& n) -> std::int64_t {
-              ops::Scalar args[3];
-              DType type = p_[n.args.back()].dtype;
-              for (std::size_t k = 0; k < n.args.size(); ++k) args[k].i = eval(n.args[k], at);
-              if (is_float(v.dtype) || is_float(type)) return 0;
-              if (n.op == ops::Op::cast) return ops::cast(type, v.dtype, args[0]).i;
-              return ops::reference(n.op, type, v.dtype, args).i;
-            },
-            [&](const ir::Reduce& n) -> std::int64_t {
-              each(ordered_inner(n.axes, at), at, [&](const Point& q) {
-                for (ValueId a : n.args) eval(a, q);
-              });
-              return 0;
-            },
-            [&](const ir::Replace& n) -> std::int64_t {
-              Point q = at;
-              for (const auto& [axis, by] : n.binds) q[axis] = eval(by, at);
-              bool inside = true;
-              for (AxisId a : p_[n.of].axes) {
-                const auto [lo, hi] = range(a, q);
-                inside = inside && lo <= q.at(a) && q.at(a) < hi;
-              }
-              if (!inside && !n.otherwise) throw Wrong{"replacement out of range"};
-              return inside ? eval(n.of, q) : eval(*n.otherwise, at);
-            },
-            [&](const auto&) -> std::int64_t { throw Illegal{}; },
-        },
-        v.node);
+    return std::visit(support::overloaded{
+                          [&](const ir::Const& n) { return is_float(v.dtype) ? 0 : n.i; },
+                          [&](const ir::Coord& n) { return at.at(n.axis); },
+                          [&](const ir::Extent& n) { return extents_[n.axis.index]; },
+                          [&](const ir::ScalarRef& n) { return scalars_[n.scalar.index]; },
+                          [&](const ir::Load& n) -> std::int64_t {
+                            const std::int64_t e = element(n.tensor, n.index, at);
+                            if (e < 0) {
+                              if (!n.otherwise) throw Wrong{"load out of bounds"};
+                              return eval(*n.otherwise, at);
+                            }
+                            if (p_[n.tensor].access == ir::Access::inout) reads_.emplace_back(std::pair(n.tensor, e), instance_);
+                            return is_float(v.dtype) ? 0 : data_[n.tensor.index].at(static_cast<std::size_t>(e));
+                          },
+                          [&](const ir::Elementwise& n) -> std::int64_t {
+                            ops::Scalar args[3];
+                            DType type = p_[n.args.back()].dtype;
+                            for (std::size_t k = 0; k < n.args.size(); ++k) args[k].i = eval(n.args[k], at);
+                            if (is_float(v.dtype) || is_float(type)) return 0;
+                            if (n.op == ops::Op::cast) return ops::cast(type, v.dtype, args[0]).i;
+                            return ops::reference(n.op, type, v.dtype, args).i;
+                          },
+                          [&](const ir::Reduce& n) -> std::int64_t {
+                            each(ordered_inner(n.axes, at), at, [&](const Point& q) {
+                              for (ValueId a : n.args) eval(a, q);
+                            });
+                            return 0;
+                          },
+                          [&](const ir::Replace& n) -> std::int64_t {
+                            Point q = at;
+                            for (const auto& [axis, by] : n.binds) q[axis] = eval(by, at);
+                            bool inside = true;
+                            for (AxisId a : p_[n.of].axes) {
+                              const auto [lo, hi] = range(a, q);
+                              inside = inside && lo <= q.at(a) && q.at(a) < hi;
+                            }
+                            if (!inside && !n.otherwise) throw Wrong{"replacement out of range"};
+                            return inside ? eval(n.of, q) : eval(*n.otherwise, at);
+                          },
+                          [&](const auto&) -> std::int64_t { throw Illegal{}; },
+                      },
+                      v.node);
   }
   std::vector<AxisId> ordered_inner(const ir::AxisSet& axes, const Point&) { return {axes.begin(), axes.end()}; }
 
@@ -237,17 +240,30 @@ class Generator {
   explicit Generator(std::mt19937& random) : random_(random) {}
 
   std::string program() {
-    const char* contract[] = {"", "in 0 .. extent(n)", "in 0 .. extent(n) distinct", "in -1 .. extent(n)", "in 0 .. extent(n) + 1 sorted",
-                              "in 0 .. extent(n) * extent(m)", "in 0 .. 4"};
+    const char* contract[] = {"",
+                              "in 0 .. extent(n)",
+                              "in 0 .. extent(n) distinct",
+                              "in -1 .. extent(n)",
+                              "in 0 .. extent(n) + 1 sorted",
+                              "in 0 .. extent(n) * extent(m)",
+                              "in 0 .. 4"};
     const char* x_dims[] = {"n", "n, m", "n, (m, q)", "n + 2, m", "(n, q), m", "n, 4", "n, m + 1"};
-    const char* y_dims[] = {"i", "i, j", "j, i", "(i, j)", "i, (j, two)", "i + 1, j", "n", "(i, two)", "i, 3", "j, n", "i, j + 1"};
-    const char* ranges[] = {"0 .. i + 1", "0 .. at", "0 .. minimum(i + 1, extent(n))", "maximum(0, i - w) .. i + 1",
-                            "0 .. i + 1 + extent(n) - extent(i)", "at .. extent(n)", "0 .. at + 1", "i // 2 .. extent(n)"};
+    const char* y_dims[] = {"i", "i, j",     "j, i", "(i, j)", "i, (j, two)", "i + 1, j",
+                            "n", "(i, two)", "i, 3", "j, n",   "i, j + 1"};
+    const char* ranges[] = {"0 .. i + 1",
+                            "0 .. at",
+                            "0 .. minimum(i + 1, extent(n))",
+                            "maximum(0, i - w) .. i + 1",
+                            "0 .. i + 1 + extent(n) - extent(i)",
+                            "at .. extent(n)",
+                            "0 .. at + 1",
+                            "i // 2 .. extent(n)"};
     std::string x = x_dims[pick(7)], y = y_dims[pick(11)];
     const bool two_axes = y.find('j') != std::string::npos;
     const bool inout = pick(4) == 0, ranged = pick(2) == 0, more_i = pick(3) == 0;
-    std::string out = fmt::format("program p(in x: f32[{}], in at: i32[i] {}, {} y: f32[{}], in z: f32[i, j, n, m, q], w: i32) {{\n", x,
-                                  contract[pick(7)], inout ? "inout" : "out", y);
+    std::string out =
+        fmt::format("program p(in x: f32[{}], in at: i32[i] {}, {} y: f32[{}], in z: f32[i, j, n, m, q], w: i32) {{\n", x,
+                    contract[pick(7)], inout ? "inout" : "out", y);
     out += "  axis two = 2\n";
     if (pick(2)) out += fmt::format("  require w {} {}\n", pick(2) ? ">=" : "<", pick(2) ? "0" : "extent(n)");
     if (more_i) out += fmt::format("  require extent(i) {} extent(n)\n", pick(2) ? "<=" : "==");
@@ -263,8 +279,10 @@ class Generator {
     if (ranged) access = fmt::format("sum(({}) * f32(t), t)", access);
     axes_ = program_axes;
     const int form = pick(4);
-    if (form == 0) out += fmt::format("    v = ({}) * f32(i)\n    u = v[i := {}]{}\n", access, expression(1), pick(2) ? " else 0" : "");
-    else out += fmt::format("    u = {}\n", access);
+    if (form == 0)
+      out += fmt::format("    v = ({}) * f32(i)\n    u = v[i := {}]{}\n", access, expression(1), pick(2) ? " else 0" : "");
+    else
+      out += fmt::format("    u = {}\n", access);
     const int stores = 1 + (pick(3) == 0);
     for (int k = 0; k < stores; ++k) out += fmt::format("    y[{}] = u\n", store(y, k));
     return out + "  }\n}\n";
@@ -275,40 +293,63 @@ class Generator {
 
   std::string atom() {
     switch (pick(9)) {
-      case 0: return fmt::format("{}", pick(4));
-      case 1: return pick(2) ? "w" : "at";
-      case 2: return std::vector<std::string>{"extent(n)", "extent(i)", "extent(m)", "extent(j)"}[static_cast<std::size_t>(pick(4))];
-      default: return axes_[static_cast<std::size_t>(pick(static_cast<int>(axes_.size())))];
+      case 0:
+        return fmt::format("{}", pick(4));
+      case 1:
+        return pick(2) ? "w" : "at";
+      case 2:
+        return std::vector<std::string>{"extent(n)", "extent(i)", "extent(m)", "extent(j)"}[static_cast<std::size_t>(pick(4))];
+      default:
+        return axes_[static_cast<std::size_t>(pick(static_cast<int>(axes_.size())))];
     }
   }
   std::string expression(int depth) {
     if (depth == 0 || pick(4) == 0) return atom();
     const std::string a = expression(depth - 1), b = expression(depth - 1);
     switch (pick(14)) {
-      case 0: return fmt::format("({} + {})", a, b);
-      case 1: return fmt::format("({} - {})", a, b);
-      case 2: return fmt::format("({} * {})", a, pick(2) ? atom() : "2");
-      case 3: return fmt::format("({} // {})", a, 1 + pick(4));
-      case 4: return fmt::format("({} % {})", a, 1 + pick(4));
-      case 5: return fmt::format("({} // extent(m))", a);
-      case 6: return fmt::format("({} % extent({}))", a, pick(2) ? "m" : "n");
-      case 7: return fmt::format("minimum({}, {})", a, pick(2) ? b : "extent(n) - 1");
-      case 8: return fmt::format("maximum({}, {})", a, pick(2) ? b : "0");
-      case 9: return fmt::format("where({} < {}, {}, {})", a, atom(), a, b);
-      case 10: return fmt::format("({} & 3)", a);
-      case 11: return fmt::format("({} >> 1)", a);
-      case 12: return fmt::format("clamp({}, 0, extent({}) - 1)", a, pick(2) ? "n" : "m");
-      default: return fmt::format("({} + {})", a, pick(3));
+      case 0:
+        return fmt::format("({} + {})", a, b);
+      case 1:
+        return fmt::format("({} - {})", a, b);
+      case 2:
+        return fmt::format("({} * {})", a, pick(2) ? atom() : "2");
+      case 3:
+        return fmt::format("({} // {})", a, 1 + pick(4));
+      case 4:
+        return fmt::format("({} % {})", a, 1 + pick(4));
+      case 5:
+        return fmt::format("({} // extent(m))", a);
+      case 6:
+        return fmt::format("({} % extent({}))", a, pick(2) ? "m" : "n");
+      case 7:
+        return fmt::format("minimum({}, {})", a, pick(2) ? b : "extent(n) - 1");
+      case 8:
+        return fmt::format("maximum({}, {})", a, pick(2) ? b : "0");
+      case 9:
+        return fmt::format("where({} < {}, {}, {})", a, atom(), a, b);
+      case 10:
+        return fmt::format("({} & 3)", a);
+      case 11:
+        return fmt::format("({} >> 1)", a);
+      case 12:
+        return fmt::format("clamp({}, 0, extent({}) - 1)", a, pick(2) ? "n" : "m");
+      default:
+        return fmt::format("({} + {})", a, pick(3));
     }
   }
   // Something that is often inside the named extent.
   std::string component(const std::string& dim) {
     switch (pick(5)) {
-      case 0: return expression(2);
-      case 1: return fmt::format("({} % extent({}))", expression(1), dim);
-      case 2: return fmt::format("clamp({}, 0, extent({}) - 1)", expression(1), dim);
-      case 3: return pick(2) ? "at" : axes_.back();
-      default: return dim == "i" || dim == "j" ? dim : axes_.back();
+      case 0:
+        return expression(2);
+      case 1:
+        return fmt::format("({} % extent({}))", expression(1), dim);
+      case 2:
+        return fmt::format("clamp({}, 0, extent({}) - 1)", expression(1), dim);
+      case 3:
+        return pick(2) ? "at" : axes_.back();
+      default:
+        return dim == "i" || dim == "j" ? dim : axes_.back();
     }
   }
   std::string index(const std::string& dims) {
@@ -334,11 +375,26 @@ class Generator {
     if (dims == "(i, two)") return fmt::format("({}, {})", pick(4) ? "i" : expression(1), k);
     if (dims == "i, (j, two)") return fmt::format("i, (j, {})", pick(3) ? k : pick(2));
     switch (pick(6)) {
-      case 0: return index(dims);
+      case 0:
+        return index(dims);
       case 1:
-        return dims == "(i, j)" ? "i * extent(j) + j" : dims == "n" ? "at" : dims == "j, n" ? "j, at" : dims == "i, j" ? "extent(i) - 1 - i, j" : index(dims);
-      case 2: return dims == "i + 1, j" ? (k ? "0, j" : "i + 1, j") : dims == "i, 3" ? fmt::format("i, {}", k) : dims == "j, i" ? "j, i" : "i, j";
-      default: return dims == "i + 1, j" ? "i + 1, j" : dims == "i, 3" ? fmt::format("i, {}", k) : dims == "j, n" ? "j, (at + i)" : dims == "n" ? "i" : dims == "i, j + 1" ? fmt::format("i, j + {}", k) : dims;
+        return dims == "(i, j)" ? "i * extent(j) + j"
+               : dims == "n"    ? "at"
+               : dims == "j, n" ? "j, at"
+               : dims == "i, j" ? "extent(i) - 1 - i, j"
+                                : index(dims);
+      case 2:
+        return dims == "i + 1, j" ? (k ? "0, j" : "i + 1, j")
+               : dims == "i, 3"   ? fmt::format("i, {}", k)
+               : dims == "j, i"   ? "j, i"
+                                  : "i, j";
+      default:
+        return dims == "i + 1, j"   ? "i + 1, j"
+               : dims == "i, 3"     ? fmt::format("i, {}", k)
+               : dims == "j, n"     ? "j, (at + i)"
+               : dims == "n"        ? "i"
+               : dims == "i, j + 1" ? fmt::format("i, j + {}", k)
+                                    : dims;
     }
   }
 
@@ -370,8 +426,10 @@ TEST(ProveRandom, NeverYesWrongly) {
         l.run();
       } catch (const Illegal&) {
       } catch (const Wrong& w) {
-        if (w.what == "hull") ADD_FAILURE() << "hull of\n" << text;
-        else wrong = w.what;
+        if (w.what == "hull")
+          ADD_FAILURE() << "hull of\n" << text;
+        else
+          wrong = w.what;
       }
     }
     if (proof) {
