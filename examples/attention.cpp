@@ -1,7 +1,7 @@
 // Causal attention with grouped heads: a composite dimension, a range that depends on the instance, a default scale.
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <cosmati/cosmati.h>
+#include <cmath>
 #include <cstdio>
 #include <vector>
 

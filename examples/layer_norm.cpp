@@ -1,7 +1,7 @@
 // Layer normalisation with a gain and a bias: two results of one reduction, and a scalar with a default.
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <cosmati/cosmati.h>
+#include <cmath>
 #include <cstdio>
 #include <vector>
 

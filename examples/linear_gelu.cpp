@@ -1,8 +1,8 @@
 // gelu(a * w^T + bias) in one program, on 16-bit inputs held by the caller as bits.
 // SPDX-License-Identifier: Apache-2.0
+#include <cosmati/cosmati.h>
 #include <bit>
 #include <cmath>
-#include <cosmati/cosmati.h>
 #include <cstdint>
 #include <cstdio>
 #include <vector>

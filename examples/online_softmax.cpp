@@ -1,7 +1,7 @@
-// The log-sum-exp of long rows as a stream of tiles with a merge: one pass, any cut, and the oracle checks that cuts do not matter.
+// The log-sum-exp of long rows as a stream of tiles with a merge: one pass, and the oracle checks that cuts do not matter.
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <cosmati/cosmati.h>
+#include <cmath>
 #include <cstdio>
 #include <vector>
 

@@ -1,7 +1,7 @@
 // A linear recurrence h = h * a + x: a stream by index that stores as it goes.
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <cosmati/cosmati.h>
+#include <cmath>
 #include <cstdio>
 #include <vector>
 

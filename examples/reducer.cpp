@@ -32,7 +32,9 @@ int main() {
   for (std::size_t n = 0; n < x.size(); ++n) x[n] = static_cast<float>(n * 7919 % 257);
 
   Function f{max_arg, Device::pick()};
-  f({{"x", TensorView{x.data(), f32, {rows, cols}}}, {"v", TensorView{v.data(), f32, {rows}}}, {"i", TensorView{i.data(), i64, {rows}}}});
+  f({{"x", TensorView{x.data(), f32, {rows, cols}}},
+     {"v", TensorView{v.data(), f32, {rows}}},
+     {"i", TensorView{i.data(), i64, {rows}}}});
 
   int wrong = 0;
   for (int r = 0; r < rows; ++r) {

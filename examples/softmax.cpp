@@ -1,7 +1,7 @@
 // Softmax of the rows of a matrix: the program, a run on the default device, and the check against plain loops.
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <cosmati/cosmati.h>
+#include <cmath>
 #include <cstdio>
 #include <vector>
 
@@ -30,7 +30,8 @@ int main() {
     double largest = -INFINITY, total = 0;
     for (int c = 0; c < cols; ++c) largest = std::fmax(largest, x[r * cols + c]);
     for (int c = 0; c < cols; ++c) total += std::exp(x[r * cols + c] - largest);
-    for (int c = 0; c < cols; ++c) worst = std::fmax(worst, std::fabs(y[r * cols + c] - std::exp(x[r * cols + c] - largest) / total));
+    for (int c = 0; c < cols; ++c)
+      worst = std::fmax(worst, std::fabs(y[r * cols + c] - std::exp(x[r * cols + c] - largest) / total));
   }
   std::printf("softmax of %d x %d: largest difference %.2g\n", rows, cols, worst);
   return worst < 1e-6 ? 0 : 1;

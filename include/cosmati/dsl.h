@@ -1,6 +1,7 @@
-// The C++ form of the language: axes, tiles and regions, captured by running a lambda. A Program is captured lazily, on first use and once for
-// each binding of its dtypes, so one at namespace scope costs nothing before main; a mistake throws cosmati::Error then, at the line of the
-// expression. Nothing here executes anything: operators record tile IR.
+// The C++ form of the language: axes, tiles and regions, captured by running a lambda. A Program is captured lazily, on first use
+// and once for each binding of its dtypes, so one at namespace scope costs nothing before main; a mistake throws cosmati::Error
+// then, at the line of the expression. Nothing here executes anything: operators record tile IR. What must not compile is a
+// deleted function with the reason on its line, which compilers show, or a static_assert.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
@@ -52,15 +53,16 @@ class Replaceable {
 
 }  // namespace detail
 
-// A value: a function of axes. Copies are handles of the same value. Only meaningful inside the capture that made it; what is computed
-// outside of any capture, as by objects at namespace scope, is empty, and only its use inside a program is an error. A tile does not
-// convert to bool, since it has no value while the program is captured: use where(c, x, y).
+// A value: a function of axes. Copies are handles of the same value. Only meaningful inside the capture that made it; what is
+// computed outside of any capture, as by objects at namespace scope, is empty, and only its use inside a program is an error. A
+// tile does not convert to bool, since it has no value while the program is captured: use where(c, x, y).
 class Tile : public detail::Replaceable<Tile> {
  public:
   Tile() = default;
   template <detail::Readable T>
   Tile(const T& value, std::source_location at = std::source_location::current());
   std::uint32_t id = ~0u;
+  std::uint32_t run = 0;  // how many times bodies of streams had been run again
   std::uint64_t capture = 0;
 };
 
@@ -86,7 +88,7 @@ class Operand {
   Operand(const Replaced& replaced, Location at = Location::current());
   Operand(const Output& out, Location at = Location::current()) = delete;     // an out parameter cannot be read: declare it inout
   Operand(const OutAccess& out, Location at = Location::current()) = delete;  // an out parameter cannot be read: declare it inout
-  Operand(const Axes& pack, Location at = Location::current()) = delete;      // a pack of axes has no value: index or reduce with it
+  Operand(const Axes& pack, Location at = Location::current()) = delete;  // a pack of axes has no value: index or reduce with it
   template <class T>
     requires std::is_arithmetic_v<T>
   Operand(T literal, Location at = Location::current()) : at(at) {
@@ -109,13 +111,14 @@ Tile::Tile(const T& value, std::source_location at) : Tile(Operand(value, at).ti
 class Axis {
  public:
   using Location = std::source_location;
-  explicit Axis(const char* name, Location at = Location::current());                          // bound by the dimensions of arguments
-  Axis(const char* name, Operand hi, Location at = Location::current());                       // 0 .. hi
-  Axis(const char* name, Operand lo, Operand hi, Location at = Location::current());           // lo .. hi
+  explicit Axis(const char* name, Location at = Location::current());                 // bound by the dimensions of arguments
+  Axis(const char* name, Operand hi, Location at = Location::current());              // 0 .. hi
+  Axis(const char* name, Operand lo, Operand hi, Location at = Location::current());  // lo .. hi
   Axis(const Axis&) = delete;  // an axis is its object: pass it by reference
   Axis& operator=(const Axis&) = delete;
   Tile extent(Location at = Location::current()) const;
   std::uint32_t id = ~0u;
+  std::uint32_t run = 0;  // how many times bodies of streams had been run again
   std::uint64_t capture = 0;
 };
 
@@ -166,7 +169,8 @@ struct TypeChoice {
   DType fixed = DType::f32_;
   detail::Parameter like = {};
 };
-inline constexpr TypeChoice any_float{TypeChoice::Class::any_float}, any_int{TypeChoice::Class::any_int}, any_type{TypeChoice::Class::any};
+inline constexpr TypeChoice any_float{TypeChoice::Class::any_float}, any_int{TypeChoice::Class::any_int},
+    any_type{TypeChoice::Class::any};
 
 // One index: a value, a pack, or dim(slow, ..., fast) of a composite dimension.
 class IndexArg {
@@ -210,7 +214,8 @@ std::vector<IndexArg> indices(const IndexArg& first, const Is&... rest) {
 // x(i, j): reads when it is used as a value.
 class Access : public detail::Replaceable<Access> {
  public:
-  Access(detail::Parameter p, std::vector<IndexArg> index, std::source_location at) : parameter_(p), index_(std::move(index)), at_(at) {}
+  Access(detail::Parameter p, std::vector<IndexArg> index, std::source_location at)
+      : parameter_(p), index_(std::move(index)), at_(at) {}
   Access(const Access&) = default;
   Access& operator=(const Access&) = delete;      // an in parameter cannot be written
   void operator=(const Operand& value) = delete;  // an in parameter cannot be written
@@ -269,8 +274,12 @@ class Input : public detail::Indexed<Access>, public detail::Replaceable<Input> 
   using Location = std::source_location;
   using Indexed::Indexed;
   Input& in(Operand lo, Operand hi) { return detail::promise(parameter, &lo, &hi, false, false, hi.at), *this; }
-  Input& sorted(Location at = Location::current()) { return detail::promise(parameter, nullptr, nullptr, true, false, at), *this; }
-  Input& distinct(Location at = Location::current()) { return detail::promise(parameter, nullptr, nullptr, false, true, at), *this; }
+  Input& sorted(Location at = Location::current()) {
+    return detail::promise(parameter, nullptr, nullptr, true, false, at), *this;
+  }
+  Input& distinct(Location at = Location::current()) {
+    return detail::promise(parameter, nullptr, nullptr, false, true, at), *this;
+  }
 };
 class Output : public detail::Indexed<OutAccess> {
  public:
@@ -397,7 +406,8 @@ inline void add_axis(Over& over, relax r) { over.relaxed = r; }
 template <class... A>
 Over over(std::source_location at, const A&... axes) {
   static_assert((is_over<A> && ...),
-                "a reduction takes its values first and then axes (Axis objects), order:: and relax:: only; for the larger of two values use "
+                "a reduction takes its values first and then axes (Axis objects), order:: and relax:: only; for the larger of "
+                "two values use "
                 "maximum(x, y)");
   Over o{at, {}};
   if constexpr ((is_over<A> && ...)) (add_axis(o, axes), ...);
@@ -428,10 +438,10 @@ auto results(std::vector<Tile> r) {
 }  // namespace detail
 
 // Every row of reducers.def: the value, then axes, order:: and relax:: in any order. Several results come as an array.
-#define REDUCER(name, arguments, states, identity, lift, merge, finish, typing, fold, flags, documentation)                          \
-  template <class... A>                                                                                                              \
-  auto name(Operand x, const A&... axes) {                                                                                           \
-    return detail::results<detail::count_results(#finish)>(detail::reduce(#name, {&x}, detail::over(x.at, axes...)));                \
+#define REDUCER(name, arguments, states, identity, lift, merge, finish, typing, fold, flags, documentation)           \
+  template <class... A>                                                                                               \
+  auto name(Operand x, const A&... axes) {                                                                            \
+    return detail::results<detail::count_results(#finish)>(detail::reduce(#name, {&x}, detail::over(x.at, axes...))); \
   }
 #include <cosmati/reducers.def>
 #undef REDUCER
@@ -500,8 +510,7 @@ void parallel(detail::RegionAxis first, const A&... rest) {
   [&]<std::size_t... I>(std::index_sequence<I...>) {
     static_assert((detail::is_axis<std::tuple_element_t<I, std::tuple<A...>>> && ...), "parallel takes axes and then its body");
     (detail::add_axis(first.over, std::get<I>(all)), ...);
-  }
-  (std::make_index_sequence<sizeof...(A) - 1>{});
+  }(std::make_index_sequence<sizeof...(A) - 1>{});
   detail::begin_parallel(first.over);
   std::get<sizeof...(A) - 1>(all)();
 }
@@ -547,7 +556,8 @@ struct BodyResult {
   Values next;
   std::function<Values(const Values&, const Values&)> merge;
 };
-Values stream(const Axis& axis, bool tile, const Values& init, const std::function<BodyResult(const Values&)>& body, std::source_location at);
+Values stream(const Axis& axis, bool tile, const Values& init, const std::function<BodyResult(const Values&)>& body,
+              std::source_location at);
 
 template <std::size_t N>
 std::array<Tile, N> to_array(const Values& v) {
@@ -558,7 +568,8 @@ std::array<Tile, N> to_array(const Values& v) {
 template <std::size_t N, class F>
 std::array<Tile, N> stream(const Axis& axis, bool tile, const Carry<N>& init, const F& body, std::source_location at) {
   using Result = decltype([]<std::size_t... I>(std::index_sequence<I...>, const F& f) {
-    static_assert(std::is_invocable_v<const F&, decltype((void(I), Tile()))...>, "the body of a stream takes one Tile for each carried value");
+    static_assert(std::is_invocable_v<const F&, decltype((void(I), Tile()))...>,
+                  "the body of a stream takes one Tile for each carried value");
     return f((void(I), Tile())...);
   }(std::make_index_sequence<N>{}, body));
   static_assert(std::is_same_v<Result, Next<N>>, "the body of a stream returns next(...) with one value for each carried one");
@@ -587,8 +598,8 @@ std::array<Tile, N> stream(Tiles t, Carry<N> init, F body, std::source_location 
 }
 
 // ---- user reducers -------------------------------------------------------------------------------------------------
-// Reducer best{"best", identity, lift, merge, finish}: identity() and lift(x...) and merge(a, b) return next(...) of the state; a and b are
-// arrays of state values; finish(state) returns one value or next(...) of several.
+// Reducer best{"best", identity, lift, merge, finish}: identity() and lift(x...) and merge(a, b) return next(...) of the state; a
+// and b are arrays of state values; finish(state) returns one value or next(...) of several.
 namespace detail {
 
 struct ReducerParts {
@@ -630,16 +641,21 @@ class Reducer {
     static_assert(sizeof...(A) >= arity, "a reducer takes its values first and then at least one axis");
     auto all = std::tie(rest...);
     detail::Values values{first.tile};
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (values.push_back(Operand(std::get<I>(all), first.at).tile), ...); }
-    (std::make_index_sequence<arity - 1>{});
-    detail::Over over = [&]<std::size_t... I>(std::index_sequence<I...>) { return detail::over(first.at, std::get<arity - 1 + I>(all)...); }
-    (std::make_index_sequence<sizeof...(A) + 1 - arity>{});
-    return detail::results<detail::count_of<std::invoke_result_t<Finish, State>>()>(detail::reduce(parts(first.at), values, over));
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (values.push_back(Operand(std::get<I>(all), first.at).tile), ...);
+    }(std::make_index_sequence<arity - 1>{});
+    detail::Over over = [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return detail::over(first.at, std::get<arity - 1 + I>(all)...);
+    }(std::make_index_sequence<sizeof...(A) + 1 - arity>{});
+    return detail::results<detail::count_of<std::invoke_result_t<Finish, State>>()>(
+        detail::reduce(parts(first.at), values, over));
   }
 
  private:
-  static constexpr std::size_t arity =
-      std::is_invocable_v<Lift, Tile> ? 1 : std::is_invocable_v<Lift, Tile, Tile> ? 2 : std::is_invocable_v<Lift, Tile, Tile, Tile> ? 3 : 0;
+  static constexpr std::size_t arity = std::is_invocable_v<Lift, Tile>               ? 1
+                                       : std::is_invocable_v<Lift, Tile, Tile>       ? 2
+                                       : std::is_invocable_v<Lift, Tile, Tile, Tile> ? 3
+                                                                                     : 0;
   static_assert(arity > 0, "the lift of a reducer takes one to three tiles");
   static constexpr std::size_t states = detail::count_of<std::invoke_result_t<Identity>>();
   using State = std::array<Tile, states>;
@@ -648,10 +664,13 @@ class Reducer {
 
   detail::ReducerParts parts(std::source_location at) const {
     using detail::to_array, detail::Values, detail::to_values;
-    return {name_, states, [this, at] { return to_values(identity_(), at); },
-            [this, at](const Values& x) { return to_values(std::apply(lift_, to_array<arity>(x)), at); },
-            [this, at](const Values& a, const Values& b) { return to_values(merge_(to_array<states>(a), to_array<states>(b)), at); },
-            [this, at](const Values& s) { return to_values(finish_(to_array<states>(s)), at); }};
+    return {
+        name_,
+        states,
+        [this, at] { return to_values(identity_(), at); },
+        [this, at](const Values& x) { return to_values(std::apply(lift_, to_array<arity>(x)), at); },
+        [this, at](const Values& a, const Values& b) { return to_values(merge_(to_array<states>(a), to_array<states>(b)), at); },
+        [this, at](const Values& s) { return to_values(finish_(to_array<states>(s)), at); }};
   }
 
   const char* name_;

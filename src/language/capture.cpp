@@ -1,10 +1,11 @@
-// The C++ form: dsl.h recorded through ir::Builder. One thread captures one program at a time; the current capture is the only thread-local.
+// The C++ form: dsl.h recorded through ir::Builder. One thread captures one program at a time; the current capture and the place
+// that its mistakes are reported at are thread-local.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cosmati/dsl.h>
 #include <algorithm>
 #include <atomic>
-#include <cosmati/dsl.h>
 #include <mutex>
 
 #include "ir/builder.h"
@@ -30,7 +31,8 @@ Where where_of(const std::source_location& at) {
 
 // One run of a program's lambda.
 struct Capture {
-  Capture(const std::string& name, const Binding& binding, std::uint64_t serial) : builder(name), binding(binding), serial(serial) {
+  Capture(const std::string& name, const Binding& binding, std::uint64_t serial)
+      : builder(name), binding(binding), serial(serial) {
     signature.name = name;
   }
   ir::Builder builder;
@@ -38,6 +40,12 @@ struct Capture {
   std::uint64_t serial;
   Signature signature;
   std::map<std::uint32_t, std::pair<DType, std::string>> tensor_types;  // tensor -> dtype and variable
+  // The body of a stream is run again until its types are stable, and what earlier runs made is dropped: how many values and axes
+  // each such run began with.
+  struct Rerun {
+    std::size_t values, axes;
+  };
+  std::vector<Rerun> reruns;
 };
 
 thread_local Capture* current = nullptr;
@@ -53,19 +61,33 @@ Capture& capture(const std::source_location& at) {
 Tile tile_of(ValueId v) {
   Tile t;
   t.id = v.index;
+  t.run = static_cast<std::uint32_t>(current->reruns.size());
   t.capture = current->serial;
   return t;
 }
 
 // What is made outside of a program has serial 0 and is of no use inside one.
 [[noreturn]] void foreign(const char* what, std::uint64_t serial, const std::source_location& at) {
+  throw Error(
+      ErrorCode::not_supported, where_of(at),
+      fmt::format("this {} {}", what, serial ? "belongs to another capture of a program" : "was made outside of any program"),
+      fmt::format("make the {} in the lambda given to program(...), which runs once for every binding of its types", what));
+}
+
+// Whether an index that was given out in `run` still means what it did.
+bool dropped(std::uint32_t id, std::uint32_t run, std::size_t Capture::Rerun::* count) {
+  const auto& reruns = current->reruns;
+  return std::any_of(reruns.begin() + run, reruns.end(), [&](const Capture::Rerun& rerun) { return id >= rerun.*count; });
+}
+[[noreturn]] void kept_too_long(const char* what, const std::source_location& at) {
   throw Error(ErrorCode::not_supported, where_of(at),
-              fmt::format("this {} {}", what, serial ? "belongs to another capture of a program" : "was made outside of any program"),
-              fmt::format("make the {} in the lambda given to program(...), which runs once for every binding of its types", what));
+              fmt::format("this {} was kept from an earlier run of the body of a stream", what),
+              "the body runs until the types of what it carries are stable: make its values anew each time");
 }
 
 ValueId value_of(const Tile& tile, const std::source_location& at) {
   if (tile.capture != capture(at).serial) foreign("value", tile.capture, at);
+  if (dropped(tile.id, tile.run, &Capture::Rerun::values)) kept_too_long("value", at);
   return ValueId{tile.id};
 }
 ValueId value_of(const Operand& operand) { return value_of(operand.tile, operand.at); }
@@ -74,7 +96,11 @@ AxisId axis_of(std::uint32_t id, std::uint64_t serial, const std::source_locatio
   if (serial != capture(at).serial) foreign("axis", serial, at);
   return AxisId{id};
 }
-AxisId axis_of(const Axis& axis, const std::source_location& at) { return axis_of(axis.id, axis.capture, at); }
+AxisId axis_of(const Axis& axis, const std::source_location& at) {
+  const AxisId id = axis_of(axis.id, axis.capture, at);
+  if (dropped(axis.id, axis.run, &Capture::Rerun::axes)) kept_too_long("axis", at);
+  return id;
+}
 
 ir::TensorId tensor_of(const detail::Parameter& parameter, const std::source_location& at) {
   if (parameter.capture != capture(at).serial) foreign("parameter", parameter.capture, at);
@@ -130,7 +156,8 @@ ir::Factor factor_of(const Tile& tile, const std::source_location& at) {
   const ir::Program& p = current->builder.program();
   const ir::Value& v = p[value_of(tile, at)];
   if (const auto* coord = std::get_if<ir::Coord>(&v.node)) return {coord->axis, 0};
-  if (const auto* e = std::get_if<ir::Elementwise>(&v.node); e && (e->op == ops::Op::add || e->op == ops::Op::sub) && e->args.size() == 2) {
+  if (const auto* e = std::get_if<ir::Elementwise>(&v.node);
+      e && (e->op == ops::Op::add || e->op == ops::Op::sub) && e->args.size() == 2) {
     const auto* coord = std::get_if<ir::Coord>(&p[e->args[0]].node);
     const auto* constant = std::get_if<ir::Const>(&p[e->args[1]].node);
     if (coord && constant) return {coord->axis, e->op == ops::Op::add ? constant->i : -constant->i};
@@ -142,7 +169,8 @@ std::string dim_text(const ir::Dim& dim) {
   std::string text;
   for (const ir::Factor& factor : dim) {
     std::string part = factor.axis.valid() ? axis_name(factor.axis.index) : std::to_string(factor.offset);
-    if (factor.axis.valid() && factor.offset) part += fmt::format(" {} {}", factor.offset > 0 ? "+" : "-", std::abs(factor.offset));
+    if (factor.axis.valid() && factor.offset)
+      part += fmt::format(" {} {}", factor.offset > 0 ? "+" : "-", std::abs(factor.offset));
     text += (text.empty() ? "" : ", ") + part;
   }
   return dim.size() == 1 ? text : "(" + text + ")";
@@ -150,7 +178,8 @@ std::string dim_text(const ir::Dim& dim) {
 
 class CaptureSource final : public language::Source {
  public:
-  CaptureSource(std::string name, std::function<void()> body, Where where) : name_(std::move(name)), body_(std::move(body)), where_(std::move(where)) {}
+  CaptureSource(std::string name, std::function<void()> body, Where where)
+      : name_(std::move(name)), body_(std::move(body)), where_(std::move(where)) {}
 
   // Representative types show the declarations; what they are called does not depend on the types.
   const Signature& signature() const override {
@@ -218,7 +247,8 @@ Tile literal(double value) { return current ? tile_of(current->builder.literal(v
 Tile literal(std::int64_t value) { return current ? tile_of(current->builder.literal(value)) : Tile(); }
 Tile literal(std::uint64_t value, std::source_location at) {
   if (current && value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-    throw Error(ErrorCode::type_mismatch, where_of(at), fmt::format("{} is larger than every i64", value), "integer literals are i64");
+    throw Error(ErrorCode::type_mismatch, where_of(at), fmt::format("{} is larger than every i64", value),
+                "integer literals are i64");
   return literal(static_cast<std::int64_t>(value));
 }
 
@@ -232,6 +262,7 @@ CalledFrom::~CalledFrom() { called_from = before_; }
 // ---- axes ----------------------------------------------------------------------------------------------------------
 Axis::Axis(const char* name, Location at) {
   if (!current) return;
+  run = static_cast<std::uint32_t>(current->reruns.size());
   capture = current->serial;
   id = current->builder.axis(name, where_of(at)).index;
 }
@@ -281,7 +312,9 @@ cosmati::detail::Parameter declare(int access, const char* name, TypeChoice type
   } else {
     std::size_t n = c.signature.type_variables.size();
     parameter.variable = n < 4 ? std::string(1, "TUVW"[n]) : fmt::format("T{}", n + 1);
-    TypeClass klass = type.klass == TypeChoice::Class::any_float ? TypeClass::any_float : type.klass == TypeChoice::Class::any_int ? TypeClass::any_int : TypeClass::any;
+    TypeClass klass = type.klass == TypeChoice::Class::any_float ? TypeClass::any_float
+                      : type.klass == TypeChoice::Class::any_int ? TypeClass::any_int
+                                                                 : TypeClass::any;
     c.signature.type_variables.emplace_back(parameter.variable, klass);
     auto it = c.binding.types.find(parameter.variable);
     dtype = it != c.binding.types.end() ? it->second : klass == TypeClass::any_int ? DType::i32_ : DType::f32_;
@@ -295,7 +328,8 @@ cosmati::detail::Parameter declare(int access, const char* name, TypeChoice type
       continue;
     }
     ir::Dim factors;
-    for (const Dim::Part& part : dim.parts) factors.push_back({part.axis ? axis_of(*part.axis, part.capture, at) : AxisId{}, part.constant});
+    for (const Dim::Part& part : dim.parts)
+      factors.push_back({part.axis ? axis_of(*part.axis, part.capture, at) : AxisId{}, part.constant});
     parameter.dim_names.push_back(dim_text(factors));
     ++parameter.rank;
     built.push_back(std::move(factors));
@@ -341,8 +375,12 @@ Tile apply(const char* op, std::initializer_list<const Operand*> args, std::sour
   COSMATI_CHECK(row, "no operation {}", op);
   return tile_of(c.builder.elementwise(*row, std::move(values), where_of(at)));
 }
-Tile cast(DType to, const Operand& value) { return tile_of(capture(value.at).builder.cast(to, value_of(value), where_of(value.at))); }
-Tile bits(DType to, const Operand& value) { return tile_of(capture(value.at).builder.bits(to, value_of(value), where_of(value.at))); }
+Tile cast(DType to, const Operand& value) {
+  return tile_of(capture(value.at).builder.cast(to, value_of(value), where_of(value.at)));
+}
+Tile bits(DType to, const Operand& value) {
+  return tile_of(capture(value.at).builder.bits(to, value_of(value), where_of(value.at)));
+}
 
 void add_axis(Over& over, const Axis& axis) { over.axes.push_back(axis_of(axis, over.at).index); }
 void add_axis(Over& over, const Axes& pack) {
@@ -354,7 +392,8 @@ std::vector<Tile> reduce(const char* reducer, std::initializer_list<const Operan
   const Where where = where_of(over.at);
   std::vector<ValueId> values;
   for (const Operand* operand : operands) values.push_back(value_of(*operand));
-  if (std::string_view(reducer) == "contract") return {tile_of(c.builder.contract(values[0], values[1], axes_of(over), options_of(over), where))};
+  if (std::string_view(reducer) == "contract")
+    return {tile_of(c.builder.contract(values[0], values[1], axes_of(over), options_of(over), where))};
   auto id = c.builder.builtin(reducer, values, where);
   COSMATI_CHECK(id, "no reducer {}", reducer);
   return tiles_of(c.builder.reduce(*id, std::move(values), axes_of(over), options_of(over), where));
@@ -381,12 +420,16 @@ void add_binds(Replaced::Binds& binds, const Axis& axis, const Operand& to) {
   binds.emplace_back(axis_of(axis, to.at).index, to.tile);
 }
 
-std::vector<Tile> stream(const Axis& axis, bool tile, const std::vector<Tile>& init, const std::function<BodyResult(const std::vector<Tile>&)>& body,
-                         std::source_location at) {
+std::vector<Tile> stream(const Axis& axis, bool tile, const std::vector<Tile>& init,
+                         const std::function<BodyResult(const std::vector<Tile>&)>& body, std::source_location at) {
   Capture& c = capture(at);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < init.size(); ++i) names.push_back(fmt::format("carried_{}", i));
+  bool again = false;
   auto run = [&](const std::vector<ValueId>& carried) {
+    const ir::Program& p = c.builder.program();
+    if (again) c.reruns.push_back({p.values.size(), p.axes.size()});
+    again = true;
     BodyResult result = body(tiles_of(carried));
     ir::StreamResult out{values_of(result.next, at), {}};
     if (result.merge) {

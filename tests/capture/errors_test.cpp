@@ -1,10 +1,11 @@
-// Every mistake that a program in C++ can make: its code, its text, and the file and line of the user's expression, also where the mistake
-// is found inside a template or an inline function of the header.
+// Every mistake that a program in C++ can make: its code, its text, and the file and line of the user's expression, also where
+// the mistake is found inside a template or an inline function of the header.
 // SPDX-License-Identifier: Apache-2.0
 #include <cosmati/cosmati.h>
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -104,8 +105,8 @@ TEST(CaptureErrors, StoreConflict) {
 TEST(CaptureErrors, PartialOut) {
   refused(ErrorCode::partial_out, "out y", [] {
     Axis row{"row"};
-    auto y = (here = __LINE__, output<f32>("y", {row, 2}));
-    parallel(row, [&] { y(row, 0) = 1; });
+    auto y = output<f32>("y", {row, 2});
+    parallel(row, [&] { here = __LINE__, y(row, 0) = 1; });
   });
 }
 
@@ -143,9 +144,8 @@ TEST(CaptureErrors, CutDependent) {
     auto x = input<f32>("x", {row, col});
     auto y = output<f32>("y", {row});
     parallel(row, [&] {
-      here = __LINE__;
+      here = __LINE__ + 1;
       auto [count] = stream(tiles(col), carry(0.0), [&](Tile m) { return next(m + max(x, col) * 0 + 1); });  // counts the pieces
-      here += 1;
       y(row) = count;
     });
   });
@@ -156,7 +156,8 @@ TEST(CaptureErrors, ReducerLaw) {
     Axis row{"row"}, col{"col"};
     auto x = input<f32>("x", {row, col});
     auto y = output<f32>("y", {row});
-    Reducer minus{"minus", [] { return 0.0; }, [](Tile x) { return x; }, [](auto a, auto b) { return a[0] - b[0]; }, [](auto s) { return s[0]; }};
+    Reducer minus{"minus", [] { return 0.0; }, [](Tile x) { return x; }, [](auto a, auto b) { return a[0] - b[0]; },
+                  [](auto s) { return s[0]; }};
     parallel(row, [&] { here = __LINE__, y(row) = minus(x, col); });
   });
 }
@@ -164,7 +165,10 @@ TEST(CaptureErrors, ReducerLaw) {
 TEST(CaptureErrors, RangeOnTileAxis) {
   refused(ErrorCode::range_on_tile_axis, "the range of t depends on col, which is not a program axis", [] {
     Rows r;
-    parallel(r.row, [&] { here = __LINE__; Axis t("t", 0, r.col + 1); });
+    parallel(r.row, [&] {
+      here = __LINE__ + 1;
+      Axis t("t", 0, r.col + 1);
+    });
   });
 }
 
@@ -180,9 +184,8 @@ TEST(CaptureErrors, RepeatedAxis) {
 }
 
 TEST(CaptureErrors, SyntaxIsAProgramWithoutARegion) {
-  expect_error(ErrorCode::syntax, "program p has no region", [] {
-    here = __LINE__, check(program("p", [] { Axis row{"row"}; }));
-  });
+  expect_error(ErrorCode::syntax, "program p has no region",
+               [] { here = __LINE__, check(program("p", [] { Axis row{"row"}; })); });
 }
 
 TEST(CaptureErrors, UnknownNameIsAnExtentThatNothingBinds) {
@@ -280,6 +283,39 @@ TEST(CaptureErrors, ValuesOfAStreamStayInsideIt) {
       here = __LINE__, y(b) = kept;
     });
   });
+}
+
+TEST(CaptureErrors, NothingOfAnEarlierRunOfAStreamsBody) {
+  const auto stream_with = [](auto body) {
+    return [body] {
+      Axis b{"b"}, t{"t"};
+      auto x = input<f32>("x", {b, t});
+      auto y = output<f32>("y", {b});
+      parallel(b, [&] {
+        auto [last] = stream(t, carry(0), [&](Tile h) { return body(h, x, t); });  // the type of h is known in the second run
+        y(b) = last;
+      });
+    };
+  };
+  int runs = 0;
+  Tile kept;
+  refused(ErrorCode::not_supported, "this value was kept from an earlier run of the body of a stream",
+          stream_with([&](Tile h, Input& x, Axis&) {
+            if (runs++ == 0) return next(kept = exp(h + x) * 3 + sqrt(x));
+            here = __LINE__ + 1;
+            return next(h + kept);
+          }));
+  runs = 0;
+  std::optional<Axis> axis;
+  refused(ErrorCode::not_supported, "this axis was kept from an earlier run of the body of a stream",
+          stream_with([&](Tile h, Input& x, Axis&) {
+            if (runs++ == 0) {
+              axis.emplace("u", 5);
+              return next(h + x);
+            }
+            here = __LINE__ + 1;
+            return next(h + *axis);
+          }));
 }
 
 TEST(CaptureErrors, NothingOfAnotherCapture) {

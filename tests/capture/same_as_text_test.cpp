@@ -1,5 +1,5 @@
-// The C++ form and the text of one program print the same: of programs of the language page where the names can agree, and of a stream and
-// a reducer in text that uses the names capture gives. The prelude of the header is the prelude of the texts.
+// The C++ form and the text of one program print the same: of programs of the language page where the names can agree, and of a
+// stream and a reducer in text that uses the names capture gives. The prelude of the header is the prelude of the texts.
 // SPDX-License-Identifier: Apache-2.0
 #include <cosmati/cosmati.h>
 
@@ -45,7 +45,8 @@ TEST(SameAsText, LayerNorm) {
   expect_same(program("layer_norm",
                       [] {
                         Axis row{"row"}, col{"col"};
-                        auto x = input("x", any_float, {row, col}), gamma = input("gamma", like(x), {col}), beta = input("beta", like(x), {col});
+                        auto x = input("x", any_float, {row, col}), gamma = input("gamma", like(x), {col}),
+                             beta = input("beta", like(x), {col});
                         auto y = output("y", like(x), {row, col});
                         auto eps = scalar<f32>("eps").defaults(1e-5);
                         parallel(row, [&] {
@@ -122,7 +123,8 @@ TEST(SameAsText, LayerNormBackwardOverAProgramAxis) {
   expect_same(program("layer_norm_backward",
                       [] {
                         Axis row{"row"}, col{"col"};
-                        auto x = input("x", any_float, {row, col}), dy = input("dy", like(x), {row, col}), gamma = input("gamma", like(x), {col});
+                        auto x = input("x", any_float, {row, col}), dy = input("dy", like(x), {row, col}),
+                             gamma = input("gamma", like(x), {col});
                         auto dx = output("dx", like(x), {row, col});
                         auto dgamma = output<f32>("dgamma", {col}), dbeta = output<f32>("dbeta", {col});
                         auto eps = scalar<f32>("eps").defaults(1e-5);
@@ -179,7 +181,8 @@ TEST(SameAsText, AttentionCallsAttend) {
   expect_same(program("attention",
                       [] {
                         Axis b{"b"}, g{"g"}, r{"r"}, s{"s"}, d{"d"}, c{"c"}, e{"e"};
-                        auto q = input("q", any_float, {b, {g, r}, s, d}), k = input("k", like(q), {b, g, c, d}), v = input("v", like(q), {b, g, c, e});
+                        auto q = input("q", any_float, {b, {g, r}, s, d}), k = input("k", like(q), {b, g, c, d}),
+                             v = input("v", like(q), {b, g, c, e});
                         auto o = output("o", like(q), {b, {g, r}, s, e});
                         auto lse = output<f32>("lse", {b, {g, r}, s});
                         auto scale = scalar<f32>("scale").defaults(1 / sqrt(cast<f32>(d.extent())));
@@ -198,7 +201,8 @@ TEST(SameAsText, RaggedAttentionWithContracts) {
   expect_same(program("attention_ragged",
                       [] {
                         Axis tok{"tok"}, g{"g"}, r{"r"}, d{"d"}, e{"e"}, b{"b"};
-                        auto q = input("q", any_float, {tok, {g, r}, d}), k = input("k", like(q), {tok, g, d}), v = input("v", like(q), {tok, g, e});
+                        auto q = input("q", any_float, {tok, {g, r}, d}), k = input("k", like(q), {tok, g, d}),
+                             v = input("v", like(q), {tok, g, e});
                         auto off = input<i32>("off", {b + 1}).in(0, tok.extent() + 1).sorted();
                         auto seq = input<i32>("seq", {tok}).in(0, b.extent());
                         auto o = output("o", like(q), {tok, {g, r}, e});
@@ -332,7 +336,8 @@ program p(in x: bf16[row, col], in w: bf16[col], out v: f32[row], out i: i64[row
 }
 
 TEST(SameAsText, OperatorsIntegersAndScalars) {
-  const char* text = R"(program p<T: int, U: any>(in x: T[n], in z: U[n, 4], in k: u32[n], out y: i32[n], out b: bool[n], out u: u32[n], out total: U[n], w: i32) {
+  const char* text =
+      R"(program p<T: int, U: any>(in x: T[n], in z: U[n, 4], in k: u32[n], out y: i32[n], out b: bool[n], out u: u32[n], out total: U[n], w: i32) {
   require w > 0
   parallel n {
     y[n] = i32(x) // w + i32(x) % 3 - -w

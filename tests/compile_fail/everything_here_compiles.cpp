@@ -9,7 +9,8 @@ const Program p = program("p", [] {
   auto x = input<f32>("x", {row, col});
   auto y = output<f32>("y", {row}), w = output<f32>("w", {rows});
   auto z = inout<f32>("z", {row});
-  Reducer total{"total", [] { return 0; }, [](Tile v) { return v; }, [](auto a, auto b) { return a[0] + b[0]; }, [](auto s) { return s[0]; }};
+  Reducer total{"total", [] { return 0; }, [](Tile v) { return v; }, [](auto a, auto b) { return a[0] + b[0]; },
+                [](auto s) { return s[0]; }};
   parallel(row, rows, [&] {
     Tile a = x(row, col);
     a = a * 2;

@@ -7,7 +7,5 @@ const Program p = program("p", [] {
   Axis row{"row"}, col{"col"};
   auto x = input<f32>("x", {row, col});
   auto y = output<f32>("y", {row});
-  parallel(row, [&] {
-    y(row) = max(x, 3.0);
-  });
+  parallel(row, [&] { y(row) = max(x, 3.0); });
 });

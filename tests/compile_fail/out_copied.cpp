@@ -8,7 +8,5 @@ const Program p = program("p", [] {
   auto x = input<f32>("x", {row, col});
   auto y = output<f32>("y", {row});
   auto z = output<f32>("z", {row});
-  parallel(row, [&] {
-    y(row) = z(row);
-  });
+  parallel(row, [&] { y(row) = z(row); });
 });

@@ -8,7 +8,5 @@ const Program p = program("p", [] {
   auto x = input<f32>("x", {row, col});
   auto y = output<f32>("y", {row});
   Axes rows{"rows"};
-  parallel(row, [&] {
-    y(row) = sum(x, col) + rows;
-  });
+  parallel(row, [&] { y(row) = sum(x, col) + rows; });
 });

@@ -7,7 +7,5 @@ const Program p = program("p", [] {
   Axis row{"row"}, col{"col"};
   auto x = input<f32>("x", {row, col});
   auto y = output<f32>("y", {row});
-  parallel(row, [&] {
-    parallel(row, 3, [] {});
-  });
+  parallel(row, [&] { parallel(row, 3, [] {}); });
 });

@@ -8,6 +8,7 @@ const Program p = program("p", [] {
   auto x = input<f32>("x", {row, col});
   auto y = output<f32>("y", {row});
   parallel(row, [&] {
-    stream(tiles(col), carry(0, 1), [&](Tile a, Tile b) { return next(a, b).merge([](auto l, auto r) { return next(l[0] + r[0]); }); });
+    stream(tiles(col), carry(0, 1),
+           [&](Tile a, Tile b) { return next(a, b).merge([](auto l, auto r) { return next(l[0] + r[0]); }); });
   });
 });
