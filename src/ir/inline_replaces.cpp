@@ -32,7 +32,11 @@ class Inliner {
   }
 
   Program run() {
+    refuse_deep();
     const Environment none;
+    // Bounds of ranges are stated in extents, also in those that the program does not mention.
+    for (std::uint32_t a = 0; a < p_.axes.size(); ++a)
+      if (!p_.axes[a].piece && range_axes(p_, AxisId{a}).empty()) intern({Extent{AxisId{a}}, DType::i64_, true, {}, {}, p_.axes[a].where});
     // In arena order operands come first, so the recursion stays shallow however long a chain of operations is.
     for (std::uint32_t i = 0; i < p_.values.size(); ++i)
       if (!depends_on_lambda(ValueId{i})) substitute(ValueId{i}, none);
@@ -66,6 +70,18 @@ class Inliner {
   }
 
  private:
+  // What follows this pass walks expressions by recursion: their depth is bounded here, for the stack of any thread.
+  void refuse_deep() const {
+    constexpr int deepest = 2000;
+    std::vector<int> depth(p_.values.size(), 0);
+    for (std::uint32_t i = 0; i < p_.values.size(); ++i) {
+      for (ValueId operand : operands(p_.values[i].node)) depth[i] = std::max(depth[i], depth[operand.index] + 1);
+      if (depth[i] > deepest)
+        throw Error(ErrorCode::not_supported, p_.values[i].where, "a value depends on a chain of more than 2000 operations",
+                    "split the program, or stream over the steps");
+    }
+  }
+
   // Lambda bodies are functions of Args; they are rebuilt with their lambda and never substituted into.
   bool depends_on_lambda(ValueId v) {
     if (lambda_.size() < p_.values.size()) {
@@ -93,8 +109,13 @@ class Inliner {
     }
     // q_.streams may have grown while substituting: write through the vector.
     (void)stream;
-    Stream& target = q_.streams[env.streams.count(id) ? env.streams.at(id).index : id.index];
+    const StreamId of = env.streams.count(id) ? env.streams.at(id) : id;
+    Stream& target = q_.streams[of.index];
     for (std::size_t i = 0; i < init.size(); ++i) {
+      Value in_body = p_[old.carries[i].in_body];
+      std::get<Carried>(in_body.node).stream = of;
+      in_body.axes = target.carries[i].axes;
+      target.carries[i].in_body = intern(std::move(in_body));
       target.carries[i].init = init[i];
       target.carries[i].next = next[i];
     }
@@ -260,6 +281,12 @@ class Inliner {
     return rebuilt(old, node);
   }
 
+  // The axis that a piece is taken from: a replaced coordinate may leave the piece.
+  AxisId outside(AxisId axis) const {
+    while (p_[axis].piece) axis = p_[*p_[axis].piece].axis;
+    return axis;
+  }
+
   ValueId integer(std::int64_t i, const Where& where) { return intern({Const{0, i}, DType::i64_, true, {}, {}, where}); }
 
   ValueId substitute_replace(const Value& old, const Replace& replace, const Environment& env) {
@@ -275,15 +302,18 @@ class Inliner {
       first = false;
     };
     for (const auto& [axis, index] : replace.binds) {
+      const AxisId whole = outside(axis);
       ValueId at = as_i64(inner.coordinates[axis], old.where);
-      ValueId lo = p_[axis].lo ? substitute(*p_[axis].lo, inner) : integer(0, old.where);
-      ValueId hi = p_[axis].hi ? substitute(*p_[axis].hi, inner)
-                               : intern({Extent{axis}, DType::i64_, true, {}, {}, old.where});
+      ValueId lo = p_[whole].lo ? substitute(*p_[whole].lo, inner) : integer(0, old.where);
+      ValueId hi = p_[whole].hi ? substitute(*p_[whole].hi, inner)
+                                : intern({Extent{whole}, DType::i64_, true, {}, {}, old.where});
       also(elementwise(ops::Op::le, {as_i64(lo, old.where), at}, DType::bool_, old.where));
       also(elementwise(ops::Op::lt, {at, as_i64(hi, old.where)}, DType::bool_, old.where));
     }
-    ValueId otherwise = as_type(substitute(*replace.otherwise, env), old.dtype, old.where);
-    return elementwise(ops::Op::where, {in_range, as_type(inside, old.dtype, old.where), otherwise}, old.dtype, old.where);
+    // A choice is an operation, so narrow types take it through their compute type.
+    const DType type = compute_type(old.dtype);
+    ValueId otherwise = as_type(substitute(*replace.otherwise, env), type, old.where);
+    return as_type(elementwise(ops::Op::where, {in_range, as_type(inside, type, old.where), otherwise}, type, old.where), old.dtype, old.where);
   }
 
   ValueId as_type(ValueId v, DType dtype, const Where& where) {

@@ -94,4 +94,10 @@ void check_contracts(Interpreter& interpreter, const Inputs& inputs) {
   }
 }
 
+void check_contracts(const ir::Program& program, const Inputs& inputs) {
+  const Options options;
+  Interpreter interpreter(program, inputs, options);
+  check_contracts(interpreter, inputs);
+}
+
 }  // namespace cosmati::oracle

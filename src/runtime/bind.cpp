@@ -139,10 +139,7 @@ class Solver {
 
   void solve() {
     for (bool progress = true; progress;) {
-      progress = false;
-      for (std::uint32_t t = 0; t < p_.tensors.size(); ++t)
-        if (views_[t])
-          for (std::uint32_t d = 0; d < p_.tensors[t].dims.size(); ++d) progress |= dimension(t, d);
+      progress = dimensions(false);
       for (std::uint32_t a = 0; a < p_.axes.size(); ++a) progress |= declared(a);
       for (std::uint32_t s = 0; s < scalars_.size(); ++s)
         if (!scalars_[s] && p_.scalars[s].fallback) {
@@ -150,6 +147,8 @@ class Solver {
           if (scalars_[s] && is_float(p_.scalars[s].dtype)) scalars_[s]->f = ops::round_to(p_.scalars[s].dtype, as_float(*p_.scalars[s].fallback, *scalars_[s]));
           progress |= scalars_[s].has_value();
         }
+      // A factor beside an empty one follows from nothing; it is empty too where nothing else gives it.
+      progress = progress || dimensions(true);
     }
     check();
   }
@@ -190,8 +189,16 @@ class Solver {
     return true;
   }
 
+  bool dimensions(bool beside_empty) {
+    bool progress = false;
+    for (std::uint32_t t = 0; t < p_.tensors.size(); ++t)
+      if (views_[t])
+        for (std::uint32_t d = 0; d < p_.tensors[t].dims.size(); ++d) progress |= dimension(t, d, beside_empty);
+    return progress;
+  }
+
   // The one unknown factor of a dimension follows by division.
-  bool dimension(std::uint32_t t, std::uint32_t d) {
+  bool dimension(std::uint32_t t, std::uint32_t d, bool beside_empty) {
     const ir::Tensor& tensor = p_.tensors[t];
     const ir::Factor* open = nullptr;
     std::int64_t known = 1;
@@ -208,7 +215,7 @@ class Solver {
     if (!open) return false;
     std::int64_t extent = views_[t]->shape[d];
     if (tensor.dims[d].size() > 1) {
-      if (known == 0) return extent == 0 && set(open->axis.index, 0, fmt::format("dimension {} of {}", d, tensor.name));
+      if (known == 0) return beside_empty && extent == 0 && set(open->axis.index, 0, fmt::format("dimension {} of {}", d, tensor.name));
       if (extent % known != 0)
         refuse(ErrorCode::extent_mismatch, fmt::format("dimension {} of {}: extent {} is not a multiple of {} = {}", d, tensor.name, extent, known, names));
       extent /= known;
@@ -354,7 +361,7 @@ Bound bind(const Instances& instances, const Arguments& arguments, BindOptions o
   }
   if (options.read_data) {
     check_memory(p, bound.inputs.tensors);
-    check_contracts(p, bound.inputs);
+    oracle::check_contracts(p, bound.inputs);
   }
   return bound;
 }

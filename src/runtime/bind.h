@@ -56,8 +56,6 @@ std::optional<ops::Scalar> launch_value(const ir::Program& p, ir::ValueId v, con
 
 // Overlap of outputs with themselves and with other arguments; pairs that are exactly the same memory and proven are returned.
 std::vector<std::pair<ir::TensorId, ir::TensorId>> check_memory(const ir::Program& p, const std::vector<TensorView>& tensors);
-// Contracts on integer tensors and requires, on host data.
-void check_contracts(const ir::Program& p, const oracle::Inputs& inputs);
 
 // The strides of a view in elements, dense where it has none.
 std::vector<std::int64_t> strides_of(const TensorView& view);

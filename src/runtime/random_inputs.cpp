@@ -23,8 +23,12 @@ std::optional<OwnedInputs> random_inputs(const ir::Program& p, std::uint64_t see
   std::vector<std::optional<ops::Scalar>> scalars(p.scalars.size());
   for (std::size_t s = 0; s < scalars.size(); ++s) {
     if (p.scalars[s].fallback) continue;
-    ops::Scalar value{ops::round_to(p.scalars[s].dtype, normal()), 1 + below(3)};
-    if (is_bool(p.scalars[s].dtype)) value.i = below(2);
+    const DType t = p.scalars[s].dtype;
+    ops::Scalar value;
+    if (is_float(t))
+      value.f = ops::round_to(t, normal());
+    else
+      value.i = is_bool(t) ? below(2) : 1 + below(3);
     scalars[s] = value;
   }
   for (bool progress = true; progress;) {
@@ -73,6 +77,11 @@ std::optional<OwnedInputs> random_inputs(const ir::Program& p, std::uint64_t see
       auto hi = tensor.contract.hi ? launch_value(p, *tensor.contract.hi, extents, scalars) : std::nullopt;
       std::int64_t first = lo ? lo->i : hi ? std::min<std::int64_t>(0, hi->i - 4) : is_signed(tensor.dtype) ? -4 : 0;
       std::int64_t last = hi ? hi->i : first + 9;
+      if (byte_size(tensor.dtype) < 8) {  // contracts may be wider than the type
+        const std::int64_t values = std::int64_t{1} << (8 * byte_size(tensor.dtype)), least = is_signed(tensor.dtype) ? -values / 2 : 0;
+        first = std::max(first, least);
+        last = std::min(last, least + values);
+      }
       if (elements > 0 && last <= first) return std::nullopt;
       if (tensor.contract.distinct) {
         if (last - first < elements) return std::nullopt;

@@ -1,13 +1,10 @@
-// What is checked about the memory and the data of a launch: overlap, contracts, requires.
+// What is checked about the memory of a launch: whether outputs overlap themselves or other arguments.
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
-#include <unordered_set>
 
-#include "language/source.h"
 #include "prove/prove.h"
 #include "runtime/bind.h"
 
@@ -64,45 +61,6 @@ bool same(const TensorView& a, const TensorView& b) {
   return true;
 }
 
-std::int64_t at(const TensorView& view, const std::vector<std::int64_t>& index) {
-  std::int64_t offset = 0;
-  for (std::size_t d = 0; d < index.size(); ++d) offset += index[d] * view.strides[d];
-  return ops::load(view.dtype, static_cast<const char*>(view.data) + offset * byte_size(view.dtype)).i;
-}
-
-bool next_index(std::vector<std::int64_t>& index, const std::vector<std::int64_t>& shape) {
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    if (++index[d] < shape[d]) return true;
-    index[d] = 0;
-  }
-  return false;
-}
-
-std::string index_text(const std::vector<std::int64_t>& index) {
-  std::string text;
-  for (std::int64_t i : index) text += (text.empty() ? "" : ", ") + std::to_string(i);
-  return "[" + text + "]";
-}
-
-std::optional<std::int64_t> bound(const ir::Program& p, std::optional<ir::ValueId> limit, const std::vector<std::int64_t>& extents,
-                                  const std::vector<std::optional<ops::Scalar>>& scalars) {
-  if (!limit) return std::nullopt;
-  auto value = launch_value(p, *limit, extents, scalars);
-  return value ? std::optional(value->i) : std::nullopt;
-}
-
-// "extent of col in x" where a bound is the extent of an axis that a tensor has.
-std::string bound_origin(const ir::Program& p, std::optional<ir::ValueId> bound) {
-  if (!bound) return "";
-  const auto* extent = std::get_if<ir::Extent>(&p[*bound].node);
-  if (!extent) return "";
-  for (const ir::Tensor& tensor : p.tensors)
-    for (const ir::Dim& dim : tensor.dims)
-      for (const ir::Factor& factor : dim)
-        if (factor.axis == extent->axis) return fmt::format(" (extent of {} in {})", p[extent->axis].name, tensor.name);
-  return fmt::format(" (extent of {})", p[extent->axis].name);
-}
-
 }  // namespace
 
 std::vector<std::pair<ir::TensorId, ir::TensorId>> check_memory(const ir::Program& p, const std::vector<TensorView>& tensors) {
@@ -129,35 +87,6 @@ std::vector<std::pair<ir::TensorId, ir::TensorId>> check_memory(const ir::Progra
     }
   }
   return aliases;
-}
-
-void check_contracts(const ir::Program& p, const oracle::Inputs& inputs) {
-  std::vector<std::optional<ops::Scalar>> scalars(inputs.scalars.begin(), inputs.scalars.end());
-  for (const auto& [condition, where] : p.requires_) {
-    auto holds = launch_value(p, condition, inputs.extents, scalars);
-    if (holds && !holds->i) throw Error(ErrorCode::contract_broken, where, fmt::format("{} requires a condition that these arguments do not meet", p.name));
-  }
-  for (std::uint32_t t = 0; t < p.tensors.size(); ++t) {
-    const ir::Contract& contract = p.tensors[t].contract;
-    const TensorView& view = inputs.tensors[t];
-    if (!view.data || view.elements() == 0 || !(contract.lo || contract.hi || contract.sorted || contract.distinct)) continue;
-    const std::optional<std::int64_t> lo = bound(p, contract.lo, inputs.extents, scalars), hi = bound(p, contract.hi, inputs.extents, scalars);
-    const std::int64_t first = lo.value_or(std::numeric_limits<std::int64_t>::min()), last = hi.value_or(std::numeric_limits<std::int64_t>::max());
-    std::unordered_set<std::int64_t> seen;
-    std::vector<std::int64_t> index(view.shape.size(), 0);
-    std::int64_t previous = 0;
-    do {
-      std::int64_t value = at(view, index);
-      auto broken = [&](const std::string& what) {
-        throw Error(ErrorCode::contract_broken, p.tensors[t].where, fmt::format("{}{} = {} {}", p.tensors[t].name, index_text(index), value, what));
-      };
-      if (value < first || value >= last)
-        broken(fmt::format("is outside {} .. {}{}", lo ? std::to_string(first) : "", hi ? std::to_string(last) : "", bound_origin(p, contract.hi)));
-      if (contract.sorted && !index.empty() && index.back() > 0 && value < previous) broken(fmt::format("is less than the element before it, {}, but {} is sorted", previous, p.tensors[t].name));
-      if (contract.distinct && !seen.insert(value).second) broken(fmt::format("is there twice, but {} is distinct", p.tensors[t].name));
-      previous = value;
-    } while (next_index(index, view.shape));
-  }
 }
 
 }  // namespace cosmati::runtime
