@@ -65,7 +65,7 @@ class Lowering {
       auto access = t.access == ir::Access::in    ? kernel::Buffer::Access::read
                     : t.access == ir::Access::out ? kernel::Buffer::Access::write
                                                   : kernel::Buffer::Access::read_write;
-      k_.buffers.push_back({kernel::Buffer::Kind::argument, access, i, {}, t.name, t.dtype});
+      k_.buffers.push_back({kernel::Buffer::Kind::argument, access, i, {}, b_.unique_name(t.name), t.dtype});
     }
     for (const plan::Phase& phase : m_.phases) lower_phase(phase);
     return std::move(k_);
@@ -559,20 +559,21 @@ class Lowering {
     } else {
       state = fold(reduce, r, state, s);
     }
-    ExprId count = b_.integer(1);
-    if (uses_arg(r.finish, static_cast<std::uint32_t>(state.size())))
-      for (AxisId axis : axes) count = mul(count, maximum(b_.integer(0), sub(hi(axis, s), lo(axis, s))));
     Arguments finish = state;
-    DType real = !r.result_types.empty() && is_float(r.result_types[0]) ? reg(r.result_types[0]) : DType::f32_;
-    finish.push_back(b_.let(*s->block, "count", b_.cast(count_type(r, real), count)));
+    if (std::optional<DType> type = count_type(r)) {
+      ExprId count = b_.integer(1);
+      for (AxisId axis : axes) count = mul(count, maximum(b_.integer(0), sub(hi(axis, s), lo(axis, s))));
+      finish.push_back(b_.let(*s->block, "count", b_.cast(*type, count)));
+    }
     return lambda(r.finish, finish, s);
   }
 
-  DType count_type(const ir::Reducer& r, DType fallback) const {
-    DType found = fallback;
+  // The type in which the finish of a reducer takes the count of elements, if it does.
+  std::optional<DType> count_type(const ir::Reducer& r) const {
+    std::optional<DType> found;
     for (ValueId v : r.finish.results)
       visit_args(v, [&](const ir::Arg& arg, DType dtype) {
-        if (arg.slot == r.state_types.size()) found = dtype;
+        if (arg.slot == r.state_types.size()) found = reg(dtype);
       });
     return found;
   }
@@ -581,12 +582,6 @@ class Lowering {
     if (const auto* arg = std::get_if<ir::Arg>(&p_[v].node)) visit(*arg, p_[v].dtype);
     for (ValueId operand : ir::operands(p_[v].node)) visit_args(operand, visit);
   }
-  bool uses_arg(const ir::Lambda& lambda, std::uint32_t slot) const {
-    bool used = false;
-    for (ValueId v : lambda.results) visit_args(v, [&](const ir::Arg& arg, DType) { used = used || arg.slot == slot; });
-    return used;
-  }
-
   Arguments fold(const ir::Reduce& reduce, const ir::Reducer& r, const Arguments& state, Scope* s) {
     // Within a reduction a product may be added without rounding in between.
     if (r.fold == Op::add && reduce.args.size() == 1 && !m_.homes.count(reduce.args[0])) {
