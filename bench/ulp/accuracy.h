@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -17,30 +18,29 @@ namespace cosmati::ulp {
 
 struct Function {
   Op op;
-  double (*reference)(double x, double y);
   double below = std::numeric_limits<double>::infinity();  // the bound is for |x| < below; beyond, results are in -1 .. 1
+  double reference(double x, double y) const {
+    if (op == Op::exp_diff) y = static_cast<double>(static_cast<float>(x) - static_cast<float>(y)), x = std::isinf(x) && x < 0 ? x : y, y = 0;
+    const double args[] = {x, y};
+    return ops::reference_wide(op, args);
+  }
 };
 
-inline constexpr Function functions[] = {
-    {Op::exp, [](double x, double) { return std::exp(x); }},
-    {Op::exp2, [](double x, double) { return std::exp2(x); }},
-    {Op::expm1, [](double x, double) { return std::expm1(x); }},
-    {Op::log, [](double x, double) { return std::log(x); }},
-    {Op::log2, [](double x, double) { return std::log2(x); }},
-    {Op::log1p, [](double x, double) { return std::log1p(x); }},
-    {Op::rsqrt, [](double x, double) { return 1 / std::sqrt(x); }},
-    {Op::sigmoid, [](double x, double) { return 1 / (1 + std::exp(-x)); }},
-    {Op::tanh, [](double x, double) { return std::tanh(x); }},
-    {Op::erf, [](double x, double) { return std::erf(x); }},
-    {Op::sin, [](double x, double) { return std::sin(x); }, 65536},
-    {Op::cos, [](double x, double) { return std::cos(x); }, 65536},
-    {Op::pow, [](double x, double y) { return std::pow(x, y); }},
-    {Op::exp_diff,
-     [](double x, double m) {
-       const float difference = static_cast<float>(x) - static_cast<float>(m);
-       return std::isinf(x) && x < 0 ? 0 : std::exp(static_cast<double>(difference));
-     }},
-};
+// Every expanded row of ops.def that rounds.
+inline const std::vector<Function>& functions() {
+  static const std::vector<Function> rows = [] {
+    std::vector<Function> found;
+    for (int i = 0; i < ops::op_count; ++i) {
+      const Op op = static_cast<Op>(i);
+      const ops::OpInfo& row = ops::info(op);
+      if (row.kind != ops::Kind::expanded || row.ulp == 0) continue;
+      found.push_back({op});
+      if (op == Op::sin || op == Op::cos) found.back().below = 65536;
+    }
+    return found;
+  }();
+  return rows;
+}
 
 struct Accuracy {
   double normal = 0, subnormal = 0;  // largest errors: in ulp of normal results, in 2^-149 for subnormal ones

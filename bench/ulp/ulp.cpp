@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", threads, "threads")->check(CLI::Range(1, 256));
   CLI11_PARSE(app, argc, argv);
   for (const std::string& name : only) {
-    const bool known = std::any_of(std::begin(ulp::functions), std::end(ulp::functions),
+    const bool known = std::any_of(ulp::functions().begin(), ulp::functions().end(),
                                    [&](const ulp::Function& f) { return ops::name(f.op) == name; });
     if (!known) {
       fmt::print(stderr, "{} is not an operation that is measured\n", name);
@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
 
   bool ok = true;
   fmt::print("{:10} {:>8} {:>6} {:>10} {:>6} {:>8}  at\n", "op", "ulp", "bound", "subnormal", "wrong", "seconds");
-  for (const ulp::Function& f : ulp::functions) {
+  for (const ulp::Function& f : ulp::functions()) {
     const std::string name(ops::name(f.op));
     if (!only.empty() && std::find(only.begin(), only.end(), name) == only.end()) continue;
     const auto start = std::chrono::steady_clock::now();

@@ -65,22 +65,16 @@ Value polynomial(Value x, std::initializer_list<double> c);
 // The value of f32 `magnitude` (>= 0 or NaN) with the sign of the leaf x.
 Value with_sign_of(Value x, Value magnitude);
 
-// One expansion per operation; arguments are leaves of one float type. The f32 forms keep the bounds of ops.def.
+// One expansion for each expanded row of ops.def; arguments are leaves of one type. The f32 forms keep the bounds of the row; f64 comes
+// only to those that the C library does not have.
 using Expansion = Value (*)(Code&, const Value* args);
-Value expand_exp(Code&, const Value* x);
-Value expand_exp2(Code&, const Value* x);
-Value expand_expm1(Code&, const Value* x);
-Value expand_exp_diff(Code&, const Value* xm);
-Value expand_sigmoid(Code&, const Value* x);
-Value expand_tanh(Code&, const Value* x);
-Value expand_erf(Code&, const Value* x);
-Value expand_log(Code&, const Value* x);
-Value expand_log2(Code&, const Value* x);
-Value expand_log1p(Code&, const Value* x);
-Value expand_pow(Code&, const Value* xy);
-Value expand_sin(Code&, const Value* x);
-Value expand_cos(Code&, const Value* x);
-Value expand_rsqrt(Code&, const Value* x);
+#define COSMATI_primitive(name)
+#define COSMATI_expanded(name) Value expand_##name(Code&, const Value* args);
+#define OP(name, arity, typing, kind, ulp, error, floating, integer, documentation) COSMATI_##kind(name)
+#include <cosmati/ops.def>
+#undef OP
+#undef COSMATI_primitive
+#undef COSMATI_expanded
 
 // f16, bf16, f8e4m3 and f8e5m2: converted by integer operations on their bits.
 bool is_narrow_float(DType t);

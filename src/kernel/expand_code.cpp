@@ -71,4 +71,8 @@ Value with_sign_of(Value x, Value magnitude) {
   return c.bits(DType::f32_, c.bits(DType::i32_, magnitude) | sign);
 }
 
+Value expand_clamp(Code& c, const Value* x) {
+  return c.apply(Op::minimum, {c.apply(Op::maximum, {x[0], x[1]}), x[2]});
+}
+
 }  // namespace cosmati::kernel

@@ -85,7 +85,6 @@ Value expand_log1p(Code& c, const Value* x) {
 
 // |x|^y = 2^(y log2 |x|) in f64; log2 m = 2 atanh((m - 1) / (m + 1)) / ln 2. A f32 is normal in f64.
 Value expand_pow(Code& c, const Value* xy) {
-  if (xy[0].dtype() == DType::f64_) return c.apply(Op::pow, {xy[0], xy[1]});
   const Value x = xy[0], y = xy[1];
   const Value a = c.let("a", c.cast(DType::f64_, abs(x)));
   const Value a_bits = c.let("a_bits", c.bits(DType::i64_, a));

@@ -42,21 +42,21 @@ TEST_P(Bound, holds_on_a_sample) {
 
 TEST_P(Bound, holds_at_the_edges) { expect_within(GetParam(), ulp::measure(GetParam(), ulp::edge_pairs())); }
 
-INSTANTIATE_TEST_SUITE_P(Expand, Bound, testing::ValuesIn(ulp::functions),
+INSTANTIATE_TEST_SUITE_P(Expand, Bound, testing::ValuesIn(ulp::functions()),
                          [](const auto& info) { return std::string(ops::name(info.param.op)); });
 
 TEST(Expand, every_expanded_operation_is_measured_or_exact) {
   for (int i = 0; i < ops::op_count; ++i) {
     const Op op = static_cast<Op>(i);
     if (ops::info(op).kind != ops::Kind::expanded || op == Op::clamp) continue;
-    EXPECT_TRUE(std::any_of(std::begin(ulp::functions), std::end(ulp::functions), [&](auto& f) { return f.op == op; }))
+    EXPECT_TRUE(std::any_of(ulp::functions().begin(), ulp::functions().end(), [&](auto& f) { return f.op == op; }))
         << ops::name(op);
   }
 }
 
 TEST(Expand, the_simulator_computes_the_same_bits) {
   const std::vector<float> all = ulp::edges();
-  for (const ulp::Function& f : ulp::functions) {
+  for (const ulp::Function& f : ulp::functions()) {
     const Kernel k = expand(ulp::elementwise(f.op, DType::f32_, DType::f32_));
     const int arity = ops::info(f.op).arity;
     ulp::Lanes lanes(k);
@@ -347,7 +347,7 @@ TEST(Expand, f64_functions_stay_for_the_c_library) {
 }
 
 TEST(Expand, an_expansion_stays_short) {
-  for (const ulp::Function& f : ulp::functions) {
+  for (const ulp::Function& f : ulp::functions()) {
     const Kernel k = expand(ulp::elementwise(f.op, DType::f32_, DType::f32_));
     EXPECT_LE(k.phases[0].body.size(), 32u) << ops::name(f.op);
   }
