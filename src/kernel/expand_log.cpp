@@ -121,4 +121,13 @@ Value expand_pow(Code& c, const Value* xy) {
   return where(is_one, 1, where(is_nan, nan, signed_result));
 }
 
+// max(x, 0) + log(1 + e^-|x|): the exponential never overflows.
+Value expand_softplus(Code& c, const Value* x) {
+  const bool wide = x[0].dtype() == DType::f64_;
+  const Value below = c.let("below", -abs(x[0]));
+  const Value e = c.let("e", wide ? c.apply(Op::exp, {below}) : expand_exp(c, &below));
+  const Value rest = wide ? c.apply(Op::log1p, {e}) : expand_log1p(c, &e);
+  return c.apply(Op::maximum, {x[0], c.number(x[0].dtype(), 0)}) + rest;
+}
+
 }  // namespace cosmati::kernel
