@@ -81,14 +81,16 @@ Expr operator==(Expr a, Expr b) { return apply(Op::eq, {a, b}); }
 Expr operator||(Expr a, Expr b) { return apply(Op::logical_or, {a, b}); }
 Expr operator&&(Expr a, Expr b) { return apply(Op::logical_and, {a, b}); }
 Expr operator!(Expr a) { return apply(Op::logical_not, {a}); }
-Expr minimum(Expr a, Expr b) { return apply(Op::minimum, {a, b}); }
-Expr maximum(Expr a, Expr b) { return apply(Op::maximum, {a, b}); }
-Expr minimum_num(Expr a, Expr b) { return apply(Op::minimum_num, {a, b}); }
-Expr maximum_num(Expr a, Expr b) { return apply(Op::maximum_num, {a, b}); }
-Expr where(Expr c, Expr a, Expr b) { return apply(Op::where, {c, a, b}); }
-Expr log(Expr a) { return apply(Op::log, {a}); }
-Expr exp_diff(Expr a, Expr b) { return apply(Op::exp_diff, {a, b}); }
-Expr is_nan(Expr a) { return apply(Op::is_nan, {a}); }
+// Every operation under its own name, for rows.
+#define COSMATI_1(name) [[maybe_unused]] Expr name(Expr a) { return apply(Op::name, {a}); }
+#define COSMATI_2(name) [[maybe_unused]] Expr name(Expr a, Expr b) { return apply(Op::name, {a, b}); }
+#define COSMATI_3(name) [[maybe_unused]] Expr name(Expr a, Expr b, Expr c) { return apply(Op::name, {a, b, c}); }
+#define OP(name, arity, typing, kind, ulp, error, floating, integer, documentation) COSMATI_##arity(name)
+#include <cosmati/ops.def>
+#undef OP
+#undef COSMATI_1
+#undef COSMATI_2
+#undef COSMATI_3
 
 Expr constant_like(Expr x, double of_float, double of_int) {
   const DType t = (*x.builder)[x.value].dtype;

@@ -582,9 +582,19 @@ class Lowering {
     if (const auto* arg = std::get_if<ir::Arg>(&p_[v].node)) visit(*arg, p_[v].dtype);
     for (ValueId operand : ir::operands(p_[v].node)) visit_args(operand, visit);
   }
+  // Whether an element enters the state as it is, but for its type.
+  bool lifts_unchanged(const ir::Reducer& r) const {
+    ValueId v = r.lift.results[0];
+    while (const auto* e = std::get_if<ir::Elementwise>(&p_[v].node)) {
+      if (e->op != Op::cast) return false;
+      v = e->args[0];
+    }
+    return r.lift.results.size() == 1 && std::holds_alternative<ir::Arg>(p_[v].node);
+  }
+
   Arguments fold(const ir::Reduce& reduce, const ir::Reducer& r, const Arguments& state, Scope* s) {
     // Within a reduction a product may be added without rounding in between.
-    if (r.fold == Op::add && reduce.args.size() == 1 && !m_.homes.count(reduce.args[0])) {
+    if (r.fold == Op::add && lifts_unchanged(r) && !m_.homes.count(reduce.args[0])) {
       const ir::Value& arg = p_[reduce.args[0]];
       const auto* e = std::get_if<ir::Elementwise>(&arg.node);
       if (e && e->op == Op::mul && is_float(arg.dtype) && reg(arg.dtype) == k_[state[0]].dtype)
