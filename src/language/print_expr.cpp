@@ -88,7 +88,8 @@ std::string Printer::elementwise(ValueId v, const ir::Elementwise& n, Context co
     const ir::Value& inside = p_[n.args[0]];
     // A weak `where` takes a type branch by branch, without a cast.
     const auto* op = std::get_if<ir::Elementwise>(&inside.node);
-    const bool implicit = value.weak || (context != Context::free && inside.weak && !(op && op->op == Op::where)) ||
+    const bool takes = !is_bool(value.dtype) && (is_float(value.dtype) || is_int(inside.dtype));
+    const bool implicit = value.weak || (context != Context::free && inside.weak && takes && !(op && op->op == Op::where)) ||
                           (context == Context::join && !inside.weak && inside.dtype != value.dtype &&
                            compute_type(inside.dtype) == value.dtype && !is_bool(inside.dtype)) ||
                           (context == Context::index && value.dtype == DType::i64_ && is_int(inside.dtype)) ||
@@ -148,13 +149,23 @@ std::string Printer::reduction(const ir::Reduce& n) {
   return fmt::format("{}({})", callee, join(list));
 }
 
+// Whether an `else` stands outside of all brackets: what follows would belong to its value.
+static bool has_open_else(const std::string& text) {
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    depth += (text[i] == '(' || text[i] == '[') - (text[i] == ')' || text[i] == ']');
+    if (depth == 0 && text.compare(i, 6, " else ") == 0) return true;
+  }
+  return false;
+}
+
 std::string Printer::replacement(const ir::Replace& n, int level) {
   std::vector<std::string> binds;
   for (const auto& [axis, to] : n.binds)
     if (!is_local(axis, to)) binds.push_back(fmt::format("{} := {}", name_of(axis), expr(to, Context::index)));
   if (binds.empty() && !n.otherwise) return expr(n.of, Context::free, level);
   std::string base = expr(n.of, Context::free, level_postfix);
-  if (base.find(" else ") != std::string::npos && base.back() != ')') base = parens(true, base);
+  if (has_open_else(base)) base = parens(true, base);
   base += fmt::format("[{}]", join(binds));
   if (!n.otherwise) return base;
   return fmt::format("{} else {}", base, expr(*n.otherwise, Context::pinned, level_unary));

@@ -31,6 +31,7 @@ class Printer {
   // ---- what is a let, and where (print_plan.cpp) ----
   void choose_names();
   void count_uses();
+  void choose_reducer_names();
   void find_homes();
   bool is_leaf(ir::ValueId v) const;
   bool is_trivial(ir::ValueId v) const;  // short to repeat
@@ -84,6 +85,7 @@ class Printer {
   std::vector<bool> ready_, axis_ready_, stream_ready_;
   std::vector<ir::StreamId> homes_;
   std::vector<std::string> bound_;  // names of the lets printed so far
+  std::vector<bool> reducer_used_;                  // by something that is printed
   std::vector<std::vector<std::string>> carry_names_;
   std::vector<Block> blocks_;
   bool in_head_ = true;  // lets are not visible there

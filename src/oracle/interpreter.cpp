@@ -285,7 +285,8 @@ Ref Interpreter::replace(const ir::Replace& n, const ir::Value& value, std::vect
     for (std::size_t k = 0; k < at.size(); ++k) {
       const ir::AxisId axis = n.binds[k].first;
       if (program_[axis].program != program_axes) continue;
-      const BindingRef range = canonical(axis.index);
+      const auto& piece = program_[axis].piece;  // a replaced coordinate may leave the piece
+      const BindingRef range = canonical(piece ? program_[*piece].axis.index : axis.index);
       const auto& i = at[k]->i;
       const auto outside = [&](std::int64_t c) { return c < range->lo || c >= range->hi; };
       if (const auto bad = std::find_if(i.begin(), i.end(), outside); bad != i.end()) {

@@ -94,7 +94,8 @@ class Runner {
     if (options_.probe) prepare_probe();
     interpreter_.effects = [this](std::optional<ir::StreamId> in) { effects(in); };
     count_shapes();
-    steps(0, [&] { blocks(); });
+    steps(stepped_, 0, [&] { blocks(); });
+    if (!any_instance_) finish_without_instances();
     return std::move(result_);
   }
 
@@ -155,7 +156,7 @@ class Runner {
       if (!program_[a].program) axes.push_back(a);
     std::vector<std::pair<std::int64_t, std::int64_t>> ranges(axes.size(), {0, 0});
     std::vector<char> known(axes.size(), false);
-    steps(0, [&] {
+    steps(stepped_, 0, [&] {
       for (std::size_t k = 0; k < axes.size(); ++k) {
         const auto& piece = program_[axes[k]].piece;
         const BindingRef b = interpreter_.canonical(piece ? program_[*piece].axis.index : axes[k].index);
@@ -194,6 +195,7 @@ class Runner {
   }
 
   void effects(std::optional<ir::StreamId> in) {
+    any_instance_ = true;
     for (std::size_t s = 0; s < program_.streams.size(); ++s)
       if (program_.streams[s].parent == in && has_effects(s))
         interpreter_.run_stream(ir::StreamId{static_cast<std::uint32_t>(s)});
@@ -224,13 +226,25 @@ class Runner {
     write(interpreter_.wide(), target, interpreter_.eval(*options_.probe));
   }
 
-  void steps(std::size_t k, const std::function<void()>& inside) {
-    if (k == stepped_.size()) return inside();
-    const BindingRef range = interpreter_.canonical(stepped_[k]);
+  void steps(const std::vector<std::uint32_t>& axes, std::size_t k, const std::function<void()>& inside) {
+    if (k == axes.size()) return inside();
+    const BindingRef range = interpreter_.canonical(axes[k]);
     for (std::int64_t c = range->lo; c < range->hi; ++c) {
       Interpreter::Scope point(interpreter_, true);
-      point.fixed(stepped_[k], c);
-      steps(k + 1, inside);
+      point.fixed(axes[k], c);
+      steps(axes, k + 1, inside);
+    }
+  }
+
+  // Where a program axis is empty no instance runs, but what is reduced over it has its value of nothing.
+  void finish_without_instances() {
+    for (const ir::Store& store : program_.stores) {
+      const ir::AxisSet& done = program_[store.value].done;
+      if (store.stream || done.empty()) continue;
+      std::vector<std::uint32_t> left;
+      for (const std::uint32_t a : stepped_)
+        if (!ir::contains(done, ir::AxisId{a})) left.push_back(a);
+      steps(left, 0, [&] { execute(store); });
     }
   }
 
@@ -316,6 +330,7 @@ class Runner {
   ir::AxisSet probe_axes_;
   std::vector<std::pair<std::int64_t, std::int64_t>> probe_ranges_;
   std::optional<ir::StreamId> probe_stream_;
+  bool any_instance_ = false;
 };
 
 }  // namespace

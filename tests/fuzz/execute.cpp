@@ -1,0 +1,251 @@
+// The comparisons of one fuzz case.
+// SPDX-License-Identifier: Apache-2.0
+#include "fuzz/execute.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <random>
+
+#include <cosmati/runtime.h>
+
+#include "backends/registry.h"
+#include "fuzz/memory.h"
+#include "kernel/kernel.h"
+#include "prove/prove.h"
+#include "runtime/check_program.h"
+#include "runtime/judge.h"
+#include "runtime/random_inputs.h"
+
+namespace cosmati::fuzz {
+namespace {
+
+struct Found {  // thrown inside this file only
+  Failure failure;
+};
+[[noreturn]] void fail(std::string kind, std::string detail) { throw Found{{std::move(kind), std::move(detail)}}; }
+
+// What a launch may refuse although the program is proven: arguments that the fuzzer does not make well, and combinations that are
+// documented as not built.
+bool may_refuse_launch(ErrorCode code) { return code == ErrorCode::bad_argument || code == ErrorCode::extent_mismatch || code == ErrorCode::not_supported; }
+
+bool has_cpu() {
+  for (const backends::Backend& b : backends::list())
+    if (b.name == "cpu") return b.present;
+  return false;
+}
+
+struct Arrays {
+  std::vector<std::unique_ptr<Guarded>> tensors;
+  Arguments arguments;
+};
+
+class Execution {
+ public:
+  Execution(const Case& c, Counts& counts) : c_(c), counts_(counts), random_(c.seed * 977 + 5) {}
+
+  void run() {
+    std::optional<Program> program;
+    try {
+      program = parse(c_.text, "fuzz.tile").back();
+      p_ = program->source().instantiate(c_.binding);
+      ir::verify(p_, "fuzz");
+      prove::require_proven(p_);
+    } catch (const Error& e) {
+      ++counts_.refused[static_cast<int>(e.code)];
+      if (c_.tell) fmt::print("seed {} refused: {}\n", c_.seed, e.what());
+      return;
+    }
+    ++counts_.accepted;
+    const Program again = read_back();
+    check_by_oracle();
+    for (int r = 0; r < c_.runs; ++r) launch(*program, again, r);
+  }
+
+ private:
+  Program read_back() {
+    const std::string printed = language::print(p_);
+    try {
+      const Program again = parse(printed, "printed.tile").back();
+      ir::Program q = again.source().instantiate({});
+      const std::string twice = language::print(q);
+      if (twice != printed) fail("print differs", printed + "\n--- printed again\n" + twice);
+      prove::require_proven(q);
+      return again;
+    } catch (const Error& e) {
+      fail("print is refused", std::string(e.what()) + "\n" + printed);
+    }
+  }
+
+  void check_by_oracle() {
+    if (p_.streams.empty() && random_() % 8 != 0) return;
+    try {
+      runtime::check_by_oracle(p_, c_.seed);
+    } catch (const Error& e) {
+      fail(fmt::format("check: {}", name(e.code)), e.what());
+    }
+  }
+
+  Arguments scalar_arguments(const oracle::Inputs& inputs) const {
+    Arguments arguments;
+    for (std::size_t s = 0; s < p_.scalars.size(); ++s) {
+      const ir::Scalar& scalar = p_.scalars[s];
+      if (scalar.fallback) continue;
+      if (is_float(scalar.dtype))
+        arguments.emplace_back(scalar.name, inputs.scalars[s].f);
+      else if (is_bool(scalar.dtype))
+        arguments.emplace_back(scalar.name, inputs.scalars[s].i != 0);
+      else
+        arguments.emplace_back(scalar.name, inputs.scalars[s].i);
+    }
+    return arguments;
+  }
+
+  Arrays arrays(const oracle::Inputs& inputs, const std::vector<Layout>& layouts, Poison poison) const {
+    Arrays a;
+    a.arguments = scalar_arguments(inputs);
+    for (std::size_t t = 0; t < p_.tensors.size(); ++t) {
+      TensorView from = inputs.tensors[t];
+      if (p_.tensors[t].access == ir::Access::out) from.data = nullptr;
+      a.tensors.push_back(std::make_unique<Guarded>(from, layouts[t], poison, p_.tensors[t].access == ir::Access::in));
+      a.arguments.emplace_back(p_.tensors[t].name, a.tensors.back()->view());
+    }
+    return a;
+  }
+
+  std::map<std::string, std::string> random_knobs() {
+    std::map<std::string, std::string> knobs;
+    for (const auto& [name, value] : p_.names)
+      if (random_() % 2) knobs["home." + name] = random_() % 2 ? "reload" : "worker";
+    return knobs;
+  }
+
+  // Runs, and holds the surroundings of every array.
+  void call(const Function& f, const Arrays& a, const std::string& what) const {
+    f(a.arguments);
+    for (std::size_t t = 0; t < a.tensors.size(); ++t)
+      if (std::string damage = a.tensors[t]->damage(); !damage.empty()) fail("damage", fmt::format("{}: {}: {}", what, p_.tensors[t].name, damage));
+  }
+
+  void same(const Arrays& a, const Arrays& b, const std::string& kind, const std::string& what) const {
+    for (std::size_t t = 0; t < a.tensors.size(); ++t) {
+      if (p_.tensors[t].access == ir::Access::in) continue;
+      const std::vector<char> x = a.tensors[t]->elements(), y = b.tensors[t]->elements();
+      const auto bytes = static_cast<std::size_t>(byte_size(p_.tensors[t].dtype));
+      for (std::size_t i = 0; i < x.size(); i += bytes) {
+        if (std::memcmp(&x[i], &y[i], bytes) == 0) continue;
+        const ops::Scalar p = ops::load(p_.tensors[t].dtype, &x[i]), q = ops::load(p_.tensors[t].dtype, &y[i]);
+        fail(kind, fmt::format("{}: element {} of {} (row-major) is {} and {}", what, i / bytes, p_.tensors[t].name,
+                               is_float(p_.tensors[t].dtype) ? p.f : static_cast<double>(p.i), is_float(p_.tensors[t].dtype) ? q.f : static_cast<double>(q.i)));
+      }
+    }
+  }
+
+  void judged(const Program& program, const Arrays& before, const Arrays& after, const std::string& who) {
+    for (const Judgement& j : judge(program, before.arguments, after.arguments)) {
+      if (who == "sim") counts_.unjudged += static_cast<std::uint64_t>(j.unjudged);
+      if (j.ok) continue;
+      std::string at;
+      for (std::int64_t i : j.at) at += fmt::format("{}{}", at.empty() ? "" : ", ", i);
+      fail(who + " is wrong", fmt::format("{}[{}] is {}, the oracle has {} with a bound of {} at its worst element", j.output, at, j.got, j.expected, j.bound));
+    }
+  }
+
+  // The typed oracle rounds as a device may, so it is held against the bound too.
+  void judge_typed(const Program& program, const runtime::OwnedInputs& owned, const Arrays& before, const std::vector<Layout>& layouts) {
+    const oracle::Result typed = oracle::run(p_, owned.inputs, {oracle::Mode::typed, {}, {}, false});
+    const Arrays after = arrays(owned.inputs, layouts, Poison::nan);
+    std::size_t o = 0;
+    for (std::size_t t = 0; t < p_.tensors.size(); ++t)
+      if (p_.tensors[t].access != ir::Access::in) runtime::write(typed.outputs[o++], after.tensors[t]->view());
+    judged(program, before, after, "the typed oracle");
+  }
+
+  void launch(const Program& program, const Program& again, int r) {
+    std::optional<runtime::OwnedInputs> owned;
+    for (std::uint64_t attempt = 0; attempt < 4 && !owned; ++attempt) owned = runtime::random_inputs(p_, c_.seed * 64 + static_cast<std::uint64_t>(r) * 8 + attempt, c_.largest_extent);
+    if (!owned) {
+      ++counts_.impossible_arguments;
+      return;
+    }
+    std::vector<Layout> layouts;
+    for (const TensorView& view : owned->inputs.tensors) layouts.push_back(r == 0 ? dense_layout(view.shape) : random_layout(view.shape, random_));
+    Options options;
+    if (r > 0) options.knobs = random_knobs();
+    const Arrays before = arrays(owned->inputs, layouts, Poison::nan);
+    Arrays simulated = arrays(owned->inputs, layouts, Poison::nan);
+    std::optional<Function> sim;
+    for (bool done = false; !done;) {
+      try {
+        sim.emplace(program, Device::sim(), options);
+        call(*sim, simulated, "sim");
+        done = true;
+      } catch (const Error& e) {
+        if (e.code == ErrorCode::bad_knob && !options.knobs.empty()) {
+          ++counts_.refused_knobs;
+          options.knobs.clear();
+          continue;
+        }
+        if (!may_refuse_launch(e.code)) fail(fmt::format("launch: {}", name(e.code)), e.what());
+        ++counts_.refused_at_launch[static_cast<int>(e.code)];
+        if (c_.tell) fmt::print("seed {} refused at launch: {}\n", c_.seed, e.what());
+        return;
+      }
+    }
+    ++counts_.runs;
+    for (std::size_t t = 0; t < p_.tensors.size(); ++t)
+      if (p_.tensors[t].access != ir::Access::in) counts_.elements += static_cast<std::uint64_t>(owned->inputs.tensors[t].elements());
+    try {
+      judge_typed(program, *owned, before, layouts);
+      judged(program, before, simulated, "sim");
+      if (has_cpu()) {
+        const Function cpu(r % 2 ? again : program, Device::cpu(1 + static_cast<int>(random_() % 3)), r % 2 ? Options{} : options);
+        const Arrays first = arrays(owned->inputs, layouts, Poison::nan), second = arrays(owned->inputs, layouts, Poison::huge);
+        call(cpu, first, "cpu");
+        same(simulated, first, "sim and cpu differ", "sim and cpu");
+        call(cpu, second, "cpu");
+        same(first, second, "poison matters", "cpu beside NaN and beside 1e30");
+      } else {
+        ++counts_.without_cpu;
+      }
+      const Arrays huge = arrays(owned->inputs, layouts, Poison::huge);
+      call(*sim, huge, "sim");
+      same(simulated, huge, "poison matters", "sim beside NaN and beside 1e30");
+      check_files(*sim, program, before, options);
+    } catch (const Error& e) {
+      fail(fmt::format("after the simulator: {}", name(e.code)), e.what());
+    }
+  }
+
+  // The kernel's text reads back; the plan replays.
+  void check_files(const Function& f, const Program& program, const Arrays& a, Options options) {
+    const std::string kernel = f.emit(a.arguments, "kernel");
+    if (kernel::print(kernel::parse(kernel)) != kernel) fail("kernel text differs", kernel);
+    options.plan = f.plan(a.arguments);
+    if (Function(program, Device::sim(), options).plan(a.arguments) != *options.plan) fail("plan differs", *options.plan);
+  }
+
+  const Case& c_;
+  Counts& counts_;
+  std::mt19937_64 random_;
+  ir::Program p_;
+};
+
+}  // namespace
+
+std::optional<Failure> execute(const Case& c, Counts& counts) {
+  try {
+    Execution(c, counts).run();
+    return std::nullopt;
+  } catch (const Found& found) {
+    return found.failure;
+  } catch (const InternalError& e) {
+    return Failure{"internal error", e.what()};
+  } catch (const Error& e) {
+    return Failure{fmt::format("error {}", name(e.code)), e.what()};
+  } catch (const std::exception& e) {
+    return Failure{"exception", e.what()};
+  }
+}
+
+}  // namespace cosmati::fuzz
