@@ -36,7 +36,7 @@ class Inliner {
     const Environment none;
     // Bounds of ranges are stated in extents, also in those that the program does not mention.
     for (std::uint32_t a = 0; a < p_.axes.size(); ++a)
-      if (!p_.axes[a].piece && range_axes(p_, AxisId{a}).empty()) intern({Extent{AxisId{a}}, DType::i64_, true, {}, {}, p_.axes[a].where});
+      if (!p_.axes[a].piece && range_axes(p_, AxisId{a}).empty()) intern({Extent{AxisId{a}}, DType::i64_, false, {}, {}, p_.axes[a].where});
     // In arena order operands come first, so the recursion stays shallow however long a chain of operations is.
     for (std::uint32_t i = 0; i < p_.values.size(); ++i)
       if (!depends_on_lambda(ValueId{i})) substitute(ValueId{i}, none);
@@ -269,9 +269,10 @@ class Inliner {
         Axis copy = p_[axis];
         copy.program = false;
         copy.in_dims = false;
+        copy.derived = true;
         copy.lo = p_[axis].lo ? substitute(*p_[axis].lo, env) : integer(0, copy.where);
         copy.hi = p_[axis].hi ? substitute(*p_[axis].hi, env)
-                              : intern({Extent{axis}, DType::i64_, true, {}, {}, copy.where});
+                              : intern({Extent{axis}, DType::i64_, false, {}, {}, copy.where});
         q_.axes.push_back(copy);
         inner.coordinates[axis] = intern({Coord{fresh}, DType::i64_, false, {fresh}, {}, copy.where});
         node.axes.push_back(fresh);
@@ -287,7 +288,7 @@ class Inliner {
     return axis;
   }
 
-  ValueId integer(std::int64_t i, const Where& where) { return intern({Const{0, i}, DType::i64_, true, {}, {}, where}); }
+  ValueId integer(std::int64_t i, const Where& where) { return intern({Const{0, i}, DType::i64_, false, {}, {}, where}); }
 
   ValueId substitute_replace(const Value& old, const Replace& replace, const Environment& env) {
     Environment inner = env;
@@ -306,7 +307,7 @@ class Inliner {
       ValueId at = as_i64(inner.coordinates[axis], old.where);
       ValueId lo = p_[whole].lo ? substitute(*p_[whole].lo, inner) : integer(0, old.where);
       ValueId hi = p_[whole].hi ? substitute(*p_[whole].hi, inner)
-                                : intern({Extent{whole}, DType::i64_, true, {}, {}, old.where});
+                                : intern({Extent{whole}, DType::i64_, false, {}, {}, old.where});
       also(elementwise(ops::Op::le, {as_i64(lo, old.where), at}, DType::bool_, old.where));
       also(elementwise(ops::Op::lt, {at, as_i64(hi, old.where)}, DType::bool_, old.where));
     }
@@ -379,8 +380,9 @@ class Inliner {
     AxisId axis{static_cast<std::uint32_t>(q_.axes.size())};
     Axis outer = p_[copy.axis];
     outer.program = outer.in_dims = false;
+    outer.derived = true;
     outer.lo = outer.lo ? substitute(*outer.lo, context) : integer(0, outer.where);
-    outer.hi = outer.hi ? substitute(*outer.hi, context) : intern({Extent{copy.axis}, DType::i64_, true, {}, {}, outer.where});
+    outer.hi = outer.hi ? substitute(*outer.hi, context) : intern({Extent{copy.axis}, DType::i64_, false, {}, {}, outer.where});
     q_.axes.push_back(outer);
     AxisId old_piece = copy.piece;
     copy.piece = piece;

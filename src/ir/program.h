@@ -122,6 +122,7 @@ struct Axis {
   bool in_dims = false;            // bound by the dimensions of arguments
   std::optional<ValueId> lo, hi;   // declared range, half-open; absent: 0 .. extent from the dims
   bool program = false;            // named by `parallel`
+  bool derived = false;            // made by a pass for a replaced coordinate: its range may depend on any axis
   std::optional<StreamId> piece;   // inside that stream's body this axis stands for the streamed one
   Where where;
 };

@@ -31,6 +31,7 @@ class Universal {
     keep_what_crosses_need();
     store_phases();
     choose_homes();
+    name_phases();
     return std::move(mapping_);
   }
 
@@ -68,9 +69,14 @@ class Universal {
     if (!reduce) return false;
     return std::any_of(reduce->axes.begin(), reduce->axes.end(), [&](AxisId axis) { return p_[axis].program; });
   }
+  // An array over these axes has a size known at launch, and a range known where an instance starts.
   bool has_hull(const AxisSet& axes) const {
-    return std::all_of(axes.begin(), axes.end(),
-                       [&](AxisId axis) { return p_[axis].piece || launch_level(axis) || prove::hull(p_, axis).has_value(); });
+    return std::all_of(axes.begin(), axes.end(), [&](AxisId axis) {
+      if (p_[axis].piece || launch_level(axis)) return true;
+      for (AxisId on : ir::range_axes(p_, axis))
+        if (!p_[on].program) return false;
+      return prove::hull(p_, axis).has_value();
+    });
   }
   bool in_lambda_or_body(ValueId v) const { return !p_[v].axes.empty() && std::any_of(p_[v].axes.begin(), p_[v].axes.end(), [&](AxisId a) { return p_[a].piece.has_value(); }); }
 
@@ -370,6 +376,16 @@ class Universal {
                       return !ir::set_minus(step_axes(axes, p_.program_axes), p_[v].axes).empty();
                     });
     if (repeated) mapping_.homes[v] = Home::worker;
+  }
+
+  // Phases are told apart by name: the second `store_y` is `store_y_2`.
+  void name_phases() {
+    std::set<std::string> taken;
+    for (Phase& phase : mapping_.phases) {
+      std::string unique = phase.name;
+      for (int n = 2; !taken.insert(unique).second; ++n) unique = fmt::format("{}_{}", phase.name, n);
+      phase.name = unique;
+    }
   }
 
   // ---- digits ----------------------------------------------------------------------------------------------------------

@@ -144,7 +144,6 @@ class Solver {
       for (std::uint32_t s = 0; s < scalars_.size(); ++s)
         if (!scalars_[s] && p_.scalars[s].fallback) {
           scalars_[s] = launch_value(p_, *p_.scalars[s].fallback, extents_, scalars_);
-          if (scalars_[s] && is_float(p_.scalars[s].dtype)) scalars_[s]->f = ops::round_to(p_.scalars[s].dtype, as_float(*p_.scalars[s].fallback, *scalars_[s]));
           progress |= scalars_[s].has_value();
         }
       // A factor beside an empty one follows from nothing; it is empty too where nothing else gives it.
@@ -180,8 +179,6 @@ class Solver {
   }
 
  private:
-  double as_float(ir::ValueId v, const ops::Scalar& s) const { return is_float(p_[v].dtype) ? s.f : static_cast<double>(s.i); }
-
   bool set(std::uint32_t axis, std::int64_t extent, const std::string& origin) {
     if (extents_[axis] != unknown) return false;
     extents_[axis] = extent;
@@ -284,7 +281,8 @@ std::vector<std::int64_t> strides_of(const TensorView& view) {
 std::optional<ops::Scalar> launch_value(const ir::Program& p, ir::ValueId v, const std::vector<std::int64_t>& extents,
                                         const std::vector<std::optional<ops::Scalar>>& scalars) {
   const ir::Value& value = p[v];
-  if (const auto* n = std::get_if<ir::Const>(&value.node)) return ops::Scalar{n->f, n->i};
+  // Literals keep their digits in the IR; a constant of a type has that type's value.
+  if (const auto* n = std::get_if<ir::Const>(&value.node)) return ops::Scalar{is_float(value.dtype) ? ops::round_to(value.dtype, n->f) : 0, n->i};
   if (const auto* n = std::get_if<ir::Extent>(&value.node)) {
     if (extents[n->axis.index] == unknown) return std::nullopt;
     return ops::Scalar{0, extents[n->axis.index]};
