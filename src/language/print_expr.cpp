@@ -143,7 +143,10 @@ std::string Printer::reduction(const ir::Reduce& n) {
   } else {
     for (std::size_t i = 0; i + (reducer.index ? 1 : 0) < n.args.size(); ++i) list.push_back(expr(n.args[i], Context::free));
   }
+  // By name: the order of axes means nothing, and that of their declarations changes when a text is read back.
+  const auto first = static_cast<std::ptrdiff_t>(list.size());
   for (ir::AxisId axis : n.axes) list.push_back(name_of(axis));
+  std::sort(list.begin() + first, list.end());
   if (n.order == ir::Order::left) list.push_back("order: left");
   if (n.relax != ir::Relax::none) list.push_back(fmt::format("relax: {}", relax_names[static_cast<int>(n.relax)]));
   return fmt::format("{}({})", callee, join(list));
