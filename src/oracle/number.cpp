@@ -125,6 +125,7 @@ double integer_error(Op op, DType argument, DType result, const Num* args, int n
     const double gap = std::fabs(static_cast<double>(args[0].i) - static_cast<double>(args[1].i));
     return gap <= args[0].err + args[1].err ? 1 : 0;
   }
+  if (any_unbounded(args, n)) return infinity;
   const auto magnitude = [&](int k) { return std::fabs(static_cast<double>(args[k].i)); };
   double bound = 0;
   for (int k = 0; k < n; ++k) bound = std::max(bound, args[k].err);

@@ -51,6 +51,8 @@ TEST(Bounds, PolesAndComparisonsAreUncertain) {
   EXPECT_EQ(apply_wide(Op::lt, DType::f32_, DType::bool_, apart).err, 0);
   EXPECT_GT(apply_wide(Op::lt, DType::f32_, DType::bool_, close).err, 0);
   EXPECT_GT(apply_wide(Op::eq, DType::f32_, DType::bool_, close).err, 0);
+  const Num unknown[2] = {{0, 1, 0}, {0, 5, inf}};
+  EXPECT_EQ(apply_wide(Op::mul, DType::i64_, DType::i64_, unknown).err, inf);
   const Num choice[3] = {{0, 1, 1}, {5, 0, 0}, {7, 0, 0.5}};
   EXPECT_EQ(apply_wide(Op::where, DType::f32_, DType::f32_, choice).err, 2.5);
   const Num half[1] = {{2.9999999, 0, 1e-6}};
