@@ -119,7 +119,7 @@ class Inliner {
       target.carries[i].init = init[i];
       target.carries[i].next = next[i];
     }
-    if (target.merge && env.streams.empty()) rebuild(*target.merge);
+    if (target.merge) rebuild(*target.merge);
   }
 
   ValueId intern(Value value) {
