@@ -50,6 +50,7 @@ std::optional<OwnedInputs> random_inputs(const ir::Program& p, std::uint64_t see
     for (std::size_t s = 0; s < scalars.size(); ++s) {
       if (scalars[s]) continue;
       scalars[s] = launch_value(p, *p.scalars[s].fallback, extents, scalars);
+      if (scalars[s] && is_float(p.scalars[s].dtype)) scalars[s]->f = ops::round_to(p.scalars[s].dtype, scalars[s]->f);
       progress = progress || scalars[s].has_value();
     }
   }

@@ -47,7 +47,9 @@ class Execution {
   void run() {
     std::optional<Program> program;
     try {
-      program = parse(c_.text, "fuzz.tile").back();
+      const std::vector<Program> programs = parse(c_.text, "fuzz.tile");
+      if (programs.empty()) return;
+      program = programs.back();
       p_ = program->source().instantiate(c_.binding);
       ir::verify(p_, "fuzz");
       prove::require_proven(p_);
