@@ -110,6 +110,47 @@ class Files(ToolTest):
                     self.assertEqual(got, code, message)
                 self.assertIn(text, message)
 
+    def test_only_regular_files_are_replaced_by_results(self):
+        folder, pipe, link = self.path / "folder", self.path / "pipe", self.path / "null"
+        folder.mkdir()
+        os.mkfifo(pipe)
+        link.symlink_to("/dev/null")
+        for path in (folder, pipe, link):
+            self.assertEqual(self.refusal("softmax", "x=f32[3,4]:normal", "--out", f"y={path}")[0], "bad_file", path)
+            result = subprocess.run([TOOL, "plan", "softmax", "x=f32[3,4]:normal", "--save", path], capture_output=True)
+            self.assertEqual(result.returncode, WRONG_INPUT, path)
+        self.assertTrue(folder.is_dir() and pipe.is_fifo() and link.is_symlink())
+
+    def test_two_results_need_two_files(self):
+        path = self.path / "both.npy"
+        outs = ["--out", f"lo={path}", "--out", f"hi={self.path / '.' / 'both.npy'}"]
+        self.assertEqual(self.refusal("min_max", "x=f32[3,4]:normal", *outs)[0], "bad_argument")
+
+    def test_pipes_and_endless_devices_are_refused_at_once(self):
+        pipe = self.path / "pipe.npy"
+        os.mkfifo(pipe)
+        self.assertEqual(self.refusal("softmax", f"x={pipe}")[0], "bad_file")
+        self.assertEqual(self.refusal("softmax", "x=/dev/zero")[0], "bad_file")
+        self.assertEqual(self.refusal("/dev/zero", "x=f32[3,4]:normal")[0], "bad_file")
+        self.assertEqual(self.refusal("softmax", "x=f32[3,4]:normal", "--plan", "/dev/zero")[0], "bad_file")
+
+    def test_damaged_plans_are_refused(self):
+        path = self.path / "plan.json"
+        run = ["softmax", "x=f32[3,4]:normal", "--plan", str(path)]
+        subprocess.run([TOOL, "plan", *run[:2], "--save", path], check=True, capture_output=True)
+        good = json.loads(path.read_text())
+        deep = '{"domain": ' + "[" * 1000000 + "]" * 1000000 + "}"
+        texts = ["", "[]", "null", '{"schema": 1}', deep, path.read_text()[:-40]]
+        for key in ("schema", "program", "program_hash", "target", "knobs", "domain", "mapping", "hash"):
+            texts.append(json.dumps({k: v for k, v in good.items() if k != key}))
+            texts += [json.dumps(good | {key: value}) for value in (None, -1, 1e300, 10**40, "x" * 5000, [[]], {"a": 1})]
+        for text in texts:
+            path.write_text(text)
+            with self.subTest(plan=text[:60]):
+                code, message = self.refusal(*run)
+                self.assertIn(code, ("bad_plan", "unknown_knob"))
+                self.assertLess(len(message), 2000)
+
     def test_programs_of_any_bytes_are_refused(self):
         noise = np.random.default_rng(5)
         path = self.path / "noise.tile"
