@@ -10,10 +10,11 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <sstream>
+#include <set>
 
 #include <cosmati/program.h>
 
+#include "support/read_file.h"
 #include "tools/arguments.h"
 #include "tools/copy.h"
 #include "tools/npy.h"
@@ -25,16 +26,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-std::string read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in) throw Error(ErrorCode::bad_file, Where{path, 0, 0}, fmt::format("the file cannot be read: {}", std::strerror(errno)));
-  return text.str();
-}
-
 // Written under a temporary name, then renamed.
 void write_text(const fs::path& path, const std::string& text) {
+  require_replaceable(path);
   const fs::path temporary = path.string() + fmt::format(".{}", ::getpid());
   std::ofstream out(temporary, std::ios::binary);
   out << text;
@@ -62,7 +56,7 @@ Prepared prepare(const Invocation& invocation) {
     if (!options.knobs.emplace(knob, value).second)
       throw Error(ErrorCode::bad_knob, {}, fmt::format("knob '{}' is set twice", knob));
   }
-  if (!invocation.plan.empty()) options.plan = read_text(invocation.plan);
+  if (!invocation.plan.empty()) options.plan = support::read_file(invocation.plan);
   Device device = invocation.device.empty() ? Device::pick() : Device::named(invocation.device);
   std::optional<Bindings> bindings;
   {
@@ -125,6 +119,11 @@ void run(const Invocation& invocation, const RunOptions& options, Report& report
   std::vector<std::pair<std::string, std::string>> outs, probes;
   for (const std::string& text : options.outs) outs.push_back(split_assignment(text, "--out"));
   for (const std::string& text : options.probes) probes.push_back(split_assignment(text, "--probe"));
+  std::set<fs::path> written;
+  for (const auto* list : {&outs, &probes})
+    for (const auto& [name, path] : *list)
+      if (!written.insert(fs::path(path).lexically_normal()).second)
+        throw Error(ErrorCode::bad_argument, {}, fmt::format("two results are written to {}", path), "name a file for each");
   for (const auto& [name, path] : outs) tensor_to_write(p, name);
 
   const Bindings before = options.check || options.time || !probes.empty() ? p.bindings.copy_written() : p.bindings;

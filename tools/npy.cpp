@@ -236,7 +236,8 @@ Array dense_copy(const TensorView& view, const std::string& what) {
 }
 
 Array read_npy(const std::string& path) {
-  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  // Without O_NONBLOCK a pipe that nobody writes would hold up its own refusal.
+  Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) bad_file(path, fmt::format("the file does not open: {}", std::strerror(errno)));
   struct stat st{};
   if (::fstat(file.fd, &st) != 0) bad_file(path, fmt::format("the file has no size: {}", std::strerror(errno)));
@@ -301,7 +302,14 @@ Array read_npy(const std::string& path) {
   return a;
 }
 
+void require_replaceable(const std::string& path) {
+  struct stat st{};
+  if (::stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode))
+    bad_file(path, "something that is not a regular file is there, and is not replaced");
+}
+
 NpyWriter::NpyWriter(std::string path, const TensorView& view) : path_(std::move(path)) {
+  require_replaceable(path_);
   std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", descr_of(view.dtype),
                                    fmt::join(view.shape, ", "), view.shape.size() == 1 ? "," : "");
   header.append((64 - (10 + header.size() + 1) % 64) % 64, ' ');

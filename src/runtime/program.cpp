@@ -6,28 +6,17 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <random>
-#include <sstream>
 
 #include "language/source.h"
 #include "oracle/oracle.h"
 #include "prove/prove.h"
 #include "runtime/check_program.h"
 #include "runtime/shipped.h"
+#include "support/read_file.h"
 
 namespace cosmati {
 namespace {
-
-std::string read_file(const std::string& path) {
-  std::error_code ec;
-  if (std::filesystem::is_directory(path, ec)) throw Error(ErrorCode::bad_file, {}, fmt::format("{} is a folder, not a program", path));
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw Error(ErrorCode::bad_file, {}, fmt::format("{} cannot be read", path));
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 std::vector<Program> wrap(const std::string& text, const std::string& file) {
   std::vector<Program> programs;
@@ -44,11 +33,11 @@ std::string listed(const std::vector<Program>& programs) {
 // The programs of a spec, and the name asked for among them.
 std::pair<std::vector<Program>, std::string> resolve(const std::string& spec) {
   std::error_code ec;
-  if (std::filesystem::exists(spec, ec)) return {wrap(read_file(spec), spec), ""};
+  if (std::filesystem::exists(spec, ec)) return {wrap(support::read_file(spec), spec), ""};
   std::size_t colon = spec.rfind(':');
   if (colon != std::string::npos && std::filesystem::exists(spec.substr(0, colon), ec)) {
     std::string file = spec.substr(0, colon);
-    return {wrap(read_file(file), file), spec.substr(colon + 1)};
+    return {wrap(support::read_file(file), file), spec.substr(colon + 1)};
   }
   for (const auto& [name, text] : runtime::shipped())
     if (name == spec) return {wrap(std::string(text), name + ".tile"), ""};
