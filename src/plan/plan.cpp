@@ -53,9 +53,21 @@ json body(const ir::Program& program, const Plan& plan) {
 }
 
 json parse(const std::string& text) {
-  json j = json::parse(text, nullptr, false);
+  // What is printed is walked by recursion; a plan nests three deep.
+  const auto shallow = [](int depth, json::parse_event_t, json&) {
+    if (depth > 16) refuse("the plan is nested too deeply");
+    return true;
+  };
+  json j = json::parse(text, shallow, false);
   if (j.is_discarded() || !j.is_object()) refuse("the plan is not a JSON object");
   return j;
+}
+
+// A value of a plan for a message.
+std::string shown(const json& value) {
+  constexpr std::size_t longest = 400;
+  const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return text.size() > longest ? text.substr(0, longest) + "..." : text;
 }
 
 }  // namespace
@@ -122,7 +134,7 @@ void require_same(const ir::Program& program, const Plan& derived, const std::st
   for (const char* key : {"schema", "program", "program_hash", "target", "knobs", "domain", "mapping", "hash"}) {
     if (!given.contains(key)) refuse(fmt::format("the plan has no `{}`", key));
     if (given[key] != made[key])
-      refuse(fmt::format("the plan's {} is {}, but these arguments give {}", key, given[key].dump(-1, ' ', false, json::error_handler_t::replace), made[key].dump()));
+      refuse(fmt::format("the plan's {} is {}, but these arguments give {}", key, shown(given[key]), shown(made[key])));
   }
 }
 
