@@ -11,7 +11,7 @@
 
 namespace cosmati::prove {
 
-Proof prove_exact_alias(const ir::Program& program, ir::TensorId in, ir::TensorId out) {
+Proof prove_exact_alias(const ir::Program& program, ir::TensorId in, ir::TensorId out) try {
   const ir::Tensor &source = program[in], &target = program[out];
   auto refuse = [&](const Where& where, const std::string& why) {
     return Proof{Refusal{ErrorCode::overlap, where,
@@ -79,6 +79,10 @@ Proof prove_exact_alias(const ir::Program& program, ir::TensorId in, ir::TensorI
     }
   }
   return {};
+} catch (const TooLarge&) {
+  return {Refusal{ErrorCode::overlap, program[out].where,
+                  fmt::format("{} may not be stored over {}: their indices are too large to be compared", program[out].name, program[in].name),
+                  "pass separate memory", ""}};
 }
 
 }  // namespace cosmati::prove

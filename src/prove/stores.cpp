@@ -273,19 +273,22 @@ bool reads_own(Terms& terms, const LoadSite& site, const ir::Store& store, const
 
 namespace {
 
-// How many elements a store writes, where its axes do not depend on each other.
-std::optional<Poly> volume(Terms& terms, const ir::Store& store) {
-  Poly v(1);
-  try {
-    for (AxisId a : instance_axes(terms.program(), store)) {
-      const AxisId of = terms.program()[a].piece ? terms.program()[*terms.program()[a].piece].axis : a;
-      if (!ir::range_axes(terms.program(), of).empty()) return std::nullopt;
-      v = v * terms.extent(of);
-    }
-  } catch (const TooLarge&) {
-    return std::nullopt;
+// The extents whose product is how many elements a store writes, sorted, where its axes do not depend on each other.
+std::optional<std::vector<Poly>> sides(Terms& terms, const ir::Store& store) {
+  std::vector<Poly> all;
+  for (AxisId a : instance_axes(terms.program(), store)) {
+    const AxisId of = terms.program()[a].piece ? terms.program()[*terms.program()[a].piece].axis : a;
+    if (!ir::range_axes(terms.program(), of).empty()) return std::nullopt;
+    all.push_back(terms.extent(of));
   }
-  return v;
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+Poly product(const std::vector<Poly>& factors) {
+  Poly p(1);
+  for (const Poly& f : factors) p = p * f;
+  return p;
 }
 
 // dims covered by the images of the index tuples, asked of isl: launch-level terms are parameters.
@@ -357,16 +360,19 @@ void check_covered(Terms& terms, ir::TensorId tensor, std::vector<Refusal>& refu
     if (s.tensor == tensor) stores.push_back(&s);
   // Stores that are injective, disjoint and in bounds cover what has as many elements as they have instances.
   std::vector<Poly> dims;
-  Poly missing(1);
   bool counted = true;
   std::vector<std::vector<Poly>> tuples;
   try {
     for (const ir::Dim& d : t.dims) dims.push_back(terms.extent(d));
-    for (const Poly& d : dims) missing = missing * d;
+    std::vector<Poly> extents = dims;
+    std::sort(extents.begin(), extents.end());
+    // Equal without a product, which may be too large to speak of.
+    if (stores.size() == 1 && sides(terms, *stores[0]) == extents) return;
+    Poly missing = product(dims);
     for (const ir::Store* s : stores) {
-      const std::optional<Poly> v = volume(terms, *s);
-      counted = counted && v;
-      if (v) missing -= *v;
+      const std::optional<std::vector<Poly>> written = sides(terms, *s);
+      counted = counted && written;
+      if (written) missing -= product(*written);
       tuples.push_back(element_of(terms, tensor, s->index, {}));
     }
     if (counted && missing.is_zero()) return;
@@ -374,7 +380,8 @@ void check_covered(Terms& terms, ir::TensorId tensor, std::vector<Refusal>& refu
   } catch (const TooLarge&) {
   }
   std::string message = fmt::format("out {} is not proved to be stored completely", t.name);
-  if (std::optional<std::vector<std::int64_t>> e = find_unreached(terms, dims, tuples))
+  const bool complete = tuples.size() == stores.size();
+  if (auto e = complete ? find_unreached(terms, dims, tuples) : std::nullopt)
     message = fmt::format("out {}: element ({}) is never stored", t.name, fmt::join(*e, ", "));
   refusals.push_back({ErrorCode::partial_out, stores.empty() ? t.where : stores.back()->where, message,
                       fmt::format("declare {} inout to keep what is there", t.name), ""});
