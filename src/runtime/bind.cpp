@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <limits>
 
+#include "ir/describe.h"
 #include "ir/inline_replaces.h"
 #include "prove/prove.h"
 
@@ -38,6 +41,26 @@ bool in_class(DType t, language::TypeClass c) {
     case language::TypeClass::any: return true;
   }
   return false;
+}
+
+// Whether the distances that strides span are numbers of bytes at all.
+void check_reach(const TensorView& view, const std::string& name) {
+  if (view.strides.empty() || view.elements() == 0) return;
+  std::int64_t sum = byte_size(view.dtype);
+  for (std::size_t d = 0; d < view.shape.size(); ++d) {
+    std::int64_t reach = 0;
+    if (__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach) || __builtin_mul_overflow(reach, byte_size(view.dtype), &reach) ||
+        reach == std::numeric_limits<std::int64_t>::min() || __builtin_add_overflow(sum, std::abs(reach), &sum) || sum > (std::int64_t{1} << 60))
+      refuse(ErrorCode::bad_argument, fmt::format("stride {} of {} in dimension {} reaches beyond any memory", view.strides[d], name, d));
+  }
+}
+
+// Whether a 64-bit integer is cast to a narrower one. Extents and coordinates have 64 bits, and proofs take what they become for exact.
+bool narrows(const ir::Program& p) {
+  return std::any_of(p.values.begin(), p.values.end(), [&](const ir::Value& v) {
+    const auto* n = std::get_if<ir::Elementwise>(&v.node);
+    return n && n->op == ops::Op::cast && is_int(v.dtype) && v.dtype != DType::i64_ && p[n->args[0]].dtype == DType::i64_;
+  });
 }
 
 // The arguments by parameter, names checked.
@@ -157,12 +180,13 @@ class Solver {
     for (std::uint32_t d = 0; d < p_.tensors[tensor].dims.size(); ++d) {
       std::int64_t product = 1;
       for (const ir::Factor& factor : p_.tensors[tensor].dims[d]) {
-        std::int64_t extent = factor.axis.valid() ? extents_[factor.axis.index] : 0;
-        if (extent == unknown)
+        if (factor.axis.valid() && extents_[factor.axis.index] == unknown)
           refuse(ErrorCode::bad_argument, fmt::format("nothing gives the extent of axis {}, dimension {} of {}", p_[factor.axis].name, d, p_.tensors[tensor].name),
                  fmt::format("pass {}, or declare `axis {} = ...`", p_.tensors[tensor].name, p_[factor.axis].name));
-        if (__builtin_mul_overflow(product, extent + factor.offset, &product)) refuse(ErrorCode::bad_argument, fmt::format("{} has more elements than memory", p_.tensors[tensor].name));
+        times(product, factor, tensor);
       }
+      if (product < 0)
+        refuse(ErrorCode::bad_argument, fmt::format("dimension {} of {} would have the negative extent {}", d, p_.tensors[tensor].name, product));
       shape.push_back(product);
     }
     return shape;
@@ -179,6 +203,13 @@ class Solver {
   }
 
  private:
+  // product *= the extent of a factor whose axis is known.
+  void times(std::int64_t& product, const ir::Factor& factor, std::uint32_t tensor) const {
+    std::int64_t extent = factor.axis.valid() ? extents_[factor.axis.index] : 0;
+    if (__builtin_add_overflow(extent, factor.offset, &extent) || __builtin_mul_overflow(product, extent, &product))
+      refuse(ErrorCode::bad_argument, fmt::format("{} has more elements than memory", p_.tensors[tensor].name));
+  }
+
   bool set(std::uint32_t axis, std::int64_t extent, const std::string& origin) {
     if (extents_[axis] != unknown) return false;
     extents_[axis] = extent;
@@ -205,7 +236,7 @@ class Solver {
         if (open) return false;
         open = &factor;
       } else {
-        known *= (factor.axis.valid() ? extents_[factor.axis.index] : 0) + factor.offset;
+        times(known, factor, t);
         names += (names.empty() ? "" : " * ") + (factor.axis.valid() ? p_[factor.axis].name : std::to_string(factor.offset));
       }
     }
@@ -219,7 +250,9 @@ class Solver {
     }
     if (extent < open->offset)
       refuse(ErrorCode::extent_mismatch, fmt::format("dimension {} of {}: extent {} is less than {}", d, tensor.name, extent, open->offset));
-    return set(open->axis.index, extent - open->offset, fmt::format("dimension {} of {}", d, tensor.name));
+    if (__builtin_sub_overflow(extent, open->offset, &extent))
+      refuse(ErrorCode::bad_argument, fmt::format("dimension {} of {} gives axis {} an extent beyond 64 bits", d, tensor.name, p_[open->axis].name));
+    return set(open->axis.index, extent, fmt::format("dimension {} of {}", d, tensor.name));
   }
 
   std::optional<std::int64_t> range(std::uint32_t a) const {
@@ -228,7 +261,10 @@ class Solver {
     auto lo = axis.lo ? launch_value(p_, *axis.lo, extents_, scalars_) : ops::Scalar{};
     auto hi = axis.hi ? launch_value(p_, *axis.hi, extents_, scalars_) : std::nullopt;
     if (!lo || !hi) return std::nullopt;
-    return std::max<std::int64_t>(0, hi->i - lo->i);
+    std::int64_t extent = 0;
+    if (hi->i > lo->i && __builtin_sub_overflow(hi->i, lo->i, &extent))
+      refuse(ErrorCode::bad_argument, fmt::format("axis {} in {} .. {} has an extent beyond 64 bits", axis.name, lo->i, hi->i));
+    return extent;
   }
 
   bool declared(std::uint32_t a) {
@@ -299,6 +335,13 @@ std::optional<ops::Scalar> launch_value(const ir::Program& p, ir::ValueId v, con
   DType from = p[n->args.back()].dtype;
   if (n->op == ops::Op::cast) return ops::cast(from, value.dtype, args[0]);
   if (n->op == ops::Op::bits) return ops::reinterpret(from, value.dtype, args[0]);
+  if (value.dtype == DType::i64_) {
+    std::int64_t exact = 0;
+    if ((n->op == ops::Op::add && __builtin_add_overflow(args[0].i, args[1].i, &exact)) ||
+        (n->op == ops::Op::sub && __builtin_sub_overflow(args[0].i, args[1].i, &exact)) ||
+        (n->op == ops::Op::mul && __builtin_mul_overflow(args[0].i, args[1].i, &exact)))
+      throw Error(ErrorCode::bad_argument, value.where, fmt::format("{} is beyond 64 bits for these arguments", ir::describe_expression(p, v)));
+  }
   return ops::reference(n->op, from, value.dtype, args.data());
 }
 
@@ -314,6 +357,7 @@ std::shared_ptr<const Instance> Instances::get(const language::Binding& binding)
     made->program = program_.source().instantiate(binding);
     prove::require_proven(made->program);
     made->inlined = ir::inline_replaces(made->program);
+    made->narrows = narrows(made->program);
     slot = made;
   }
   return slot;
@@ -343,6 +387,7 @@ Bound bind(const Instances& instances, const Arguments& arguments, BindOptions o
         refuse(ErrorCode::bad_argument, fmt::format("{} has the impossible shape {}", p.tensors[index].name, shape_text(view.shape)));
     if (options.read_data && view.read_only && p.tensors[index].access != ir::Access::in)
       refuse(ErrorCode::bad_argument, fmt::format("{} is written, but its memory is read-only", p.tensors[index].name));
+    check_reach(view, p.tensors[index].name);
     if (options.read_data && !view.data && view.elements() > 0) refuse(ErrorCode::bad_argument, fmt::format("{} has no memory", p.tensors[index].name));
     views[index] = &view;
   }
@@ -351,8 +396,17 @@ Bound bind(const Instances& instances, const Arguments& arguments, BindOptions o
   bound.inputs.extents = solver.extents();
   bound.inputs.scalars = solver.scalars();
   for (std::int64_t& extent : bound.inputs.extents) extent = std::max<std::int64_t>(extent, 0);
+  constexpr std::int64_t narrow_limit = std::numeric_limits<std::int32_t>::max();
+  for (std::size_t a = 0; bound.instance->narrows && a < p.axes.size(); ++a)
+    if (bound.inputs.extents[a] > narrow_limit)
+      refuse(ErrorCode::bad_argument,
+             fmt::format("axis {} is {}, but {} casts 64-bit integers to narrower ones, which is for extents up to {}", p.axes[a].name,
+                         bound.inputs.extents[a], p.name, narrow_limit),
+             "compute extents and indices with i64");
   for (std::uint32_t t = 0; t < p.tensors.size(); ++t) {
     TensorView view = views[t] ? *views[t] : TensorView(nullptr, p.tensors[t].dtype, solver.shape(t));
+    // No element is reached by the strides of an empty array: any numbers may stand there.
+    if (view.elements() == 0) view.strides.clear();
     view.strides = strides_of(view);
     bound.inputs.tensors.push_back(std::move(view));
     if (!views[t]) bound.missing.push_back(t);

@@ -20,6 +20,7 @@ namespace cosmati::runtime {
 struct Instance {
   language::Binding binding;
   ir::Program program, inlined;
+  bool narrows = false;  // a 64-bit integer becomes a narrower one somewhere: an extent or index may
 };
 
 // The instances of one program, made on first use. Thread-safe.
@@ -50,7 +51,7 @@ struct BindOptions {
 Bound bind(const Instances& instances, const Arguments& arguments, BindOptions options);
 
 // The value of a launch-level expression (extents, scalars, constants); nullopt where it needs what is not known yet. An extent below 0 means
-// unknown.
+// unknown. Throws Error{bad_argument} where 64-bit arithmetic overflows: proofs take extents for what they are.
 std::optional<ops::Scalar> launch_value(const ir::Program& p, ir::ValueId v, const std::vector<std::int64_t>& extents,
                                         const std::vector<std::optional<ops::Scalar>>& scalars);
 
