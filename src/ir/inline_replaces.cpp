@@ -265,7 +265,6 @@ class Inliner {
     if (rename) {
       node.axes.clear();
       for (AxisId axis : order) {
-        AxisId fresh{static_cast<std::uint32_t>(q_.axes.size())};
         Axis copy = p_[axis];
         copy.program = false;
         copy.in_dims = false;
@@ -273,11 +272,20 @@ class Inliner {
         copy.lo = p_[axis].lo ? substitute(*p_[axis].lo, env) : integer(0, copy.where);
         copy.hi = p_[axis].hi ? substitute(*p_[axis].hi, env)
                               : intern({Extent{axis}, DType::i64_, false, {}, {}, copy.where});
+        const AxisId fresh{static_cast<std::uint32_t>(q_.axes.size())};
         q_.axes.push_back(copy);
         inner.coordinates[axis] = intern({Coord{fresh}, DType::i64_, false, {fresh}, {}, copy.where});
         node.axes.push_back(fresh);
       }
     }
+    // The pieces of a stream that runs again are those of its copy.
+    for (AxisId& axis : node.axes) {
+      if (axis.index >= p_.axes.size() || !p_[axis].piece || !env.streams.count(*p_[axis].piece)) continue;
+      const AxisId piece = q_.streams[env.streams.at(*p_[axis].piece).index].piece;
+      inner.coordinates[axis] = intern({Coord{piece}, DType::i64_, false, {piece}, {}, old.where});
+      axis = piece;
+    }
+    std::sort(node.axes.begin(), node.axes.end());
     for (ValueId& arg : node.args) arg = substitute(arg, inner);
     return rebuilt(old, node);
   }
@@ -373,16 +381,14 @@ class Inliner {
     StreamId id{static_cast<std::uint32_t>(q_.streams.size())};
     clones_[{stream, context}] = id;
     Stream copy = p_[stream];
-    AxisId piece{static_cast<std::uint32_t>(q_.axes.size())};
-    Axis piece_axis = p_[copy.piece];
-    piece_axis.piece = id;
-    q_.axes.push_back(piece_axis);
-    AxisId axis{static_cast<std::uint32_t>(q_.axes.size())};
     Axis outer = p_[copy.axis];
     outer.program = outer.in_dims = false;
     outer.derived = true;
     outer.lo = outer.lo ? substitute(*outer.lo, context) : integer(0, outer.where);
     outer.hi = outer.hi ? substitute(*outer.hi, context) : intern({Extent{copy.axis}, DType::i64_, false, {}, {}, outer.where});
+    const AxisId axis{static_cast<std::uint32_t>(q_.axes.size())}, piece{axis.index + 1};
+    q_.axes.push_back(outer);
+    outer.piece = id;
     q_.axes.push_back(outer);
     AxisId old_piece = copy.piece;
     copy.piece = piece;

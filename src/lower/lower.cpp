@@ -549,6 +549,8 @@ class Lowering {
     std::vector<AxisId> axes;
     for (AxisId axis : reduce.axes)
       if (!p_[axis].piece) axes.push_back(axis);
+    // By name, so that a program computes the same bits after it is printed and read back.
+    std::stable_sort(axes.begin(), axes.end(), [&](AxisId a, AxisId b) { return p_[a].name < p_[b].name; });
     Arguments state;
     for (ValueId identity : r.identity.results) state.push_back(lambda_value(identity, {}, s));
     std::vector<std::string> names;

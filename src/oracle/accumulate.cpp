@@ -314,6 +314,7 @@ class MeanVar final : public Accumulator {
       State& s = state_[r.out + k * r.out_stride];
       const double x = args[0]->f[at], e = error_at(*args[0], at);
       s.count += 1;
+      s.sum += x;
       const double delta = x - s.mean;
       s.mean += delta / s.count;
       s.squares += delta * (x - s.mean);
@@ -331,8 +332,11 @@ class MeanVar final : public Accumulator {
         variance{var, 0, 2 * sigma * rms + rms * rms + unit * sigma * size + tiny};
     mean.err = within_range(t, size * n, mean.err);
     variance.err = within_range(t, size * size * n, variance.err);
-    // Infinities and NaN among the elements make both NaN or infinite, but which one depends on the order.
-    if (!std::isfinite(s.mean)) mean.err = std::isnan(s.mean) && s.error == 0 ? 0 : infinity;
+    // With an infinity or NaN among the elements the mean is what their sum is, in any order.
+    if (!std::isfinite(s.mean)) {
+      mean.f = s.sum;
+      mean.err = !std::isfinite(s.sum) && s.error == 0 ? 0 : infinity;
+    }
     if (!std::isfinite(var)) variance.err = std::isnan(var) && s.error == 0 ? 0 : infinity;
     if (n == 1 && s.error == 0) mean.err = 0;
     results[0] = in_mode(c_, t, mean);
@@ -341,7 +345,7 @@ class MeanVar final : public Accumulator {
 
  private:
   struct State {
-    double count = 0, mean = 0, squares = 0, error = 0, error_squares = 0;
+    double count = 0, sum = 0, mean = 0, squares = 0, error = 0, error_squares = 0;
   };
   ReducerContext c_;
   std::vector<State> state_;
