@@ -7,6 +7,7 @@
 #include <array>
 
 #include "support/check.h"
+#include "support/memory.h"
 
 namespace cosmati::oracle {
 
@@ -45,7 +46,7 @@ std::shared_ptr<Dense> make(DType dtype, Dims dims, bool with_error) {
   auto out = std::make_shared<Dense>();
   out->dtype = dtype;
   const std::int64_t size = elements(dims);
-  if (size > element_limit)
+  if (size > std::min(element_limit, support::machine_memory() / 8))
     throw Error(ErrorCode::not_supported, {}, fmt::format("the oracle would need {} elements for one value", size),
                 "use smaller extents");
   const auto n = static_cast<std::size_t>(size);

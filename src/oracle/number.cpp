@@ -67,7 +67,8 @@ double float_corners(Op op, const Num* args, int n, double centre) {
 // Where the box reaches a pole, the corners do not hold the extremes.
 bool reaches_pole(Op op, const Num* args) {
   if (op == Op::div) return args[1].err > 0 && std::fabs(args[1].f) <= args[1].err;
-  if (op == Op::pow) return args[0].err > 0 && args[0].f - args[0].err <= 0;
+  // The power of a negative number is defined at integers only.
+  if (op == Op::pow) return (args[0].err > 0 && args[0].f - args[0].err <= 0) || (args[0].f < 0 && args[1].err > 0);
   return false;
 }
 
@@ -104,7 +105,8 @@ Num wide_float(Op op, DType result, const Num* args, int n) {
   r.f = centre;
   r.err = propagated(op, args, n, centre, false);
   if (!std::isfinite(centre)) return r;
-  if (row.ulp > 0) r.err += rounding(result, centre, row.ulp, !any_error(args, n));
+  // What a device rounds may be larger than the centre.
+  if (row.ulp > 0 && std::isfinite(r.err)) r.err += rounding(result, std::fabs(centre) + r.err, row.ulp, !any_error(args, n));
   if (op == Op::exp_diff && centre != 0) r.err += std::fabs(v[0] - v[1]) * precision(result).unit * centre;
   if ((op == Op::sin || op == Op::cos) && std::fabs(v[0]) >= 65536) r.err = infinity;  // nothing is promised there
   r.err = within_range(result, centre, r.err);
@@ -214,7 +216,7 @@ double narrowing(DType from, DType to, double v, double err) {
   if (std::isinf(err)) return 0;  // nothing is left to add
   if (precision(to).unit <= precision(from).unit && precision(to).largest >= precision(from).largest) return 0;
   if (!std::isfinite(v)) return std::isinf(v) && to == DType::f8e4m3_ ? infinity : 0;
-  return within_range(to, v, err + rounding(to, v, 0.5, err == 0)) - err;
+  return within_range(to, v, err + rounding(to, std::fabs(v) + err, 0.5, err == 0)) - err;
 }
 
 Num apply_wide(Op op, DType argument, DType result, const Num* args) {
