@@ -2,12 +2,14 @@
 // block the streams that store, then the stores. A probe is one more store.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "oracle/contracts.h"
 #include "oracle/interpreter.h"
 #include "oracle/oracle.h"
 #include "support/check.h"
+#include "support/memory.h"
 
 namespace cosmati::oracle {
 
@@ -103,9 +105,11 @@ class Runner {
   static Array array_of(std::vector<std::int64_t> shape) {
     Array a;
     std::int64_t n = 1;
-    for (const std::int64_t s : shape) {
-      COSMATI_CHECK(s >= 0 && !__builtin_mul_overflow(n, s, &n), "an output has no size");
-    }
+    for (const std::int64_t s : shape)
+      if (__builtin_mul_overflow(n, s, &n)) n = std::numeric_limits<std::int64_t>::max();
+    constexpr std::int64_t bytes = sizeof(a.values[0]) + sizeof(a.error[0]) + 1;
+    if (n > support::machine_memory() / bytes)
+      throw Error(ErrorCode::not_supported, {}, fmt::format("the oracle would need {} elements for one result", n), "use smaller extents");
     a.shape = std::move(shape);
     a.values.resize(n);
     a.error.resize(n);

@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cstring>
+#include <new>
+#include <stdexcept>
 
 #include "backends/cpu/cpu.h"
 #include "backends/registry.h"
@@ -14,6 +16,7 @@
 #include "runtime/bind.h"
 #include "runtime/device.h"
 #include "runtime/judge.h"
+#include "support/memory.h"
 
 namespace cosmati {
 namespace {
@@ -73,16 +76,29 @@ kernel::Launch launch_of(const kernel::Kernel& k, const ir::Program& p, const or
   return launch;
 }
 
+// What memory cannot hold is for the caller to make smaller.
+template <class Body>
+auto within_memory(const Program& program, const Body& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
+  }
+  throw Error(ErrorCode::bad_argument, {}, fmt::format("{} needs more memory than there is for these arguments", program.name()), "use smaller extents");
+}
+
 // Scratch of one launch, sized by the kernel's own expressions.
 std::vector<std::unique_ptr<char[]>> add_scratch(const kernel::Kernel& k, int workers, kernel::Launch& launch) {
   std::vector<std::unique_ptr<char[]>> owned;
+  std::int64_t left = support::machine_memory();
   for (std::size_t i = 0; i < k.buffers.size(); ++i) {
     const kernel::Buffer& buffer = k.buffers[i];
     if (buffer.kind == kernel::Buffer::Kind::argument) continue;
     std::int64_t elements = kernel::evaluate(k, buffer.elements, launch.params), total = 0;
     std::int64_t copies = buffer.kind == kernel::Buffer::Kind::worker_scratch ? workers : 1;
-    if (elements < 0 || __builtin_mul_overflow(elements, copies * byte_size(buffer.dtype), &total) || total > (std::int64_t{1} << 46))
-      throw Error(ErrorCode::bad_argument, {}, fmt::format("{} needs {} elements of scratch for {}", k.name, elements, buffer.name));
+    if (elements < 0 || __builtin_mul_overflow(elements, copies * byte_size(buffer.dtype), &total) || (left -= total) < 0)
+      throw Error(ErrorCode::bad_argument, {},
+                  fmt::format("{} needs {} elements of scratch for {}, which is more than the memory there is", k.name, elements, buffer.name), "use smaller extents");
     // One vector of slack: wide loads of a backend may read past the last element.
     owned.push_back(std::unique_ptr<char[]>(new char[static_cast<std::size_t>(total) + 64]));
     launch.buffers[i] = {owned.back().get(), 0, elements};
@@ -156,7 +172,9 @@ Function::Function(Program program, Device device, Options options)
   plan::check_knobs({impl_->options.knobs.begin(), impl_->options.knobs.end()});
 }
 
-void Function::operator()(const Arguments& arguments) const { impl_->run(arguments); }
+void Function::operator()(const Arguments& arguments) const {
+  within_memory(impl_->instances.program(), [&] { impl_->run(arguments); });
+}
 
 std::vector<Function::OutputShape> Function::missing_outputs(const Arguments& arguments) const {
   Bound bound = runtime::bind(impl_->instances, arguments, {true, false});
@@ -200,7 +218,7 @@ std::vector<Judgement> judge(const Program& program, const Arguments& before, co
     if (p.tensors[t].access != ir::Access::in) got.push_back(results.inputs.tensors[t]);
   // Outputs bind extents too: the run is judged at the extents it had.
   bound.inputs.extents = results.inputs.extents;
-  return runtime::judge(p, bound.inputs, got);
+  return within_memory(program, [&] { return runtime::judge(p, bound.inputs, got); });
 }
 
 Probe probe(const Program& program, const Arguments& arguments, const std::string& name) {
@@ -213,7 +231,7 @@ Probe probe(const Program& program, const Arguments& arguments, const std::strin
     if (n != name) continue;
     oracle::Options options;
     options.probe = value;
-    oracle::Result result = oracle::run(p, bound.inputs, options);
+    oracle::Result result = within_memory(program, [&] { return oracle::run(p, bound.inputs, options); });
     Probe out;
     for (ir::AxisId axis : p.program_axes)
       if (ir::contains(p[value].axes, axis)) out.axes.push_back(p[axis].name);

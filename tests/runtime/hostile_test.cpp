@@ -164,6 +164,20 @@ TEST(Extents, ArithmeticOnThemThatOverflowsIsRefused) {
   EXPECT_THAT(refusal(parts, {{"x", in}, {"u", wide}, {"v", wide}, {"y", out}}, ErrorCode::bad_argument, &y), HasSubstr("more elements than memory"));
 }
 
+TEST(Sizes, ThatMemoryCannotHoldAreRefused) {
+  const Program p = program("program f(in x: f32[i], out y: f32[j]) {\n axis j = 2\n parallel j {\n  e = exp(x * f32(j))\n"
+                            "  y[j] = sum(e - max(e, i), i)\n }\n}");
+  float x = 5;
+  std::vector<float> y(2, -1);
+  for (const std::int64_t extent : {std::int64_t{1} << 42, std::int64_t{1} << 57, std::int64_t{1} << 60}) {
+    const Arguments arguments = {{"x", TensorView(&x, f32, {extent}, {0})}, {"y", TensorView(y.data(), f32, {2})}};
+    for (const Device& device : all_devices()) EXPECT_THROW(Function(p, device, {{{"home.e", "worker"}}, {}})(arguments), Error) << device.name();
+    EXPECT_THROW(probe(p, arguments, "e"), Error);
+    EXPECT_THROW(judge(p, arguments, arguments), Error);
+  }
+  EXPECT_EQ(y, std::vector<float>(2, -1));
+}
+
 TEST(Scalars, OutOfRangeAreRefused) {
   for (const char* type : {"i8", "u8", "i16", "u16", "i32", "u32", "i64", "bool"}) {
     const Program p = program(std::string("program f(k: ") + type + ", out y: f32[i]) {\n parallel i { y[i] = f32(k) }\n}");
