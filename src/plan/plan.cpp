@@ -7,6 +7,7 @@
 #include <cosmati/error.h>
 #include <nlohmann/json.hpp>
 
+#include "ir/describe.h"
 #include "plan/streaming.h"
 #include "support/hash.h"
 #include "support/overloaded.h"
@@ -18,17 +19,11 @@ using nlohmann::json;
 
 constexpr int schema = 1;
 
-std::string value_name(const ir::Program& p, ir::ValueId v) {
-  for (const auto& [name, value] : p.names)
-    if (value == v) return name;
-  return fmt::format("v{}", v.index);
-}
-
 std::string root_text(const ir::Program& p, const Root& root) {
   return std::visit(support::overloaded{[&](const StoreRoot& r) { return "store " + p[p.stores[r.store].tensor].name; },
-                                        [&](const KeepRoot& r) { return "keep " + value_name(p, r.value); },
+                                        [&](const KeepRoot& r) { return "keep " + ir::describe(p, r.value); },
                                         [&](const StreamRoot& r) { return "stream " + p[p[r.stream].axis].name; },
-                                        [&](const FillRoot& r) { return "complete " + value_name(p, r.value); }},
+                                        [&](const FillRoot& r) { return "complete " + ir::describe(p, r.value); }},
                     root);
 }
 
@@ -96,7 +91,7 @@ std::vector<std::string> mapping_lines(const ir::Program& program, const Plan& p
     lines.push_back(fmt::format("phase {}: {}; {}", phase.name, place::print(phase.instances, program), roots));
   }
   for (const auto& [value, home] : plan.mapping.homes)
-    lines.push_back(fmt::format("home {}: {}", value_name(program, value), home == Home::worker ? "worker" : home == Home::launch ? "launch" : "reload"));
+    lines.push_back(fmt::format("home {}: {}", ir::describe(program, value), home == Home::worker ? "worker" : home == Home::launch ? "launch" : "reload"));
   for (std::string& line : streaming_lines(program)) lines.push_back(std::move(line));
   return lines;
 }
