@@ -12,7 +12,7 @@
 namespace cosmati::tools {
 
 std::string human_seconds(double seconds) {
-  const long long s = static_cast<long long>(std::ceil(std::clamp(seconds, 0.0, 1e9)));
+  const long long s = std::llround(std::clamp(seconds, 0.0, 1e9));
   return s < 120 ? fmt::format("{} s", s) : fmt::format("{} min {} s", s / 60, s % 60);
 }
 
