@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstring>
 #include <string>
 
@@ -46,6 +47,9 @@ void add_invocation(CLI::App* app, Invocation& i) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A pipe that closes or a limit on the size of files is a failed write like any other, and leaves no temporary file behind.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   CLI::App app("cosmati: compiles and runs tile programs.\n", "cosmati");
   app.require_subcommand(1);
   app.set_version_flag("--version", cosmati::version());

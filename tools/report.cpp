@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <limits>
 #include <new>
 
@@ -65,7 +67,10 @@ int Report::finish() {
     const std::string text = all.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
     std::fwrite(text.data(), 1, text.size(), stdout);
   }
-  if (std::fflush(stdout) != 0 && code_ == done) code_ = wrong_input;
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout)) && code_ == done) {
+    std::fputs(fmt::format("bad_file: the standard output cannot be written: {}\n", std::strerror(errno)).c_str(), stderr);
+    code_ = wrong_input;
+  }
   return code_;
 }
 

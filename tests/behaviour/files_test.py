@@ -121,6 +121,16 @@ class Files(ToolTest):
             self.assertEqual(result.returncode, WRONG_INPUT, path)
         self.assertTrue(folder.is_dir() and pipe.is_fifo() and link.is_symlink())
 
+    def test_writes_that_fail_leave_nothing_behind(self):
+        out = self.path / "y.npy"
+        limited = subprocess.run(["sh", "-c", f"ulimit -f 8; exec {TOOL} run transpose 'x=f32[200,200]:ones' --out y={out}"], capture_output=True)
+        self.assertEqual(limited.returncode, WRONG_INPUT, limited.stderr)
+        self.assertEqual(os.listdir(self.path), [])
+        for command in ("run softmax 'x=f32[3,4]:ones'", "run softmax 'x=f32[3,4]:ones' --json", "docs"):
+            full = subprocess.run(["sh", "-c", f"exec {TOOL} {command} > /dev/full"], capture_output=True)
+            self.assertEqual(full.returncode, WRONG_INPUT, command)
+            self.assertIn(b"standard output", full.stderr)
+
     def test_two_results_need_two_files(self):
         path = self.path / "both.npy"
         outs = ["--out", f"lo={path}", "--out", f"hi={self.path / '.' / 'both.npy'}"]
