@@ -83,7 +83,7 @@ class Function {
 struct Judgement {
   std::string output;
   double max_abs = 0, max_rel = 0;  // largest differences from the float64 reference
-  double bound = 0;                 // the bound at the worst element
+  double bound = 0;                 // the bound at the element of max_abs
   bool ok = true;
   std::vector<std::int64_t> at;     // the first element out of bounds
   double got = 0, expected = 0;     // there

@@ -116,8 +116,15 @@ class Builder {
     std::unordered_map<std::string, ValueId> interned;
     std::vector<Facts> facts;
   };
+  // What a stream's body needed of its carried values before their axes were known: the axis, and the value that lacks it.
+  struct Missing {
+    AxisId axis;
+    std::vector<ValueId> in;
+  };
+  std::optional<Missing> missing_;
   Saved save() const { return {program_, interned_, facts_}; }
   void restore(const Saved& saved);
+  bool guess_better(const Error& error, StreamId stream, std::vector<Type>& types, std::vector<Axes>& axes) const;
 
   ValueId intern(Node node, Type type, Axes axes, const Where& where);
   Facts facts_of(const Node& node, DType dtype) const;

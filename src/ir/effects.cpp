@@ -2,6 +2,7 @@
 // A stream's body runs until types and axes of what it carries no longer change; an attempt that changed them leaves no trace.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 
 #include "ir/builder.h"
@@ -82,6 +83,34 @@ void Builder::store(TensorId tensor, std::vector<Index> index, ValueId value, co
       {tensor, std::move(index), *kept, open_streams_.empty() ? std::nullopt : std::optional(open_streams_.back()), where});
 }
 
+// Whether the error may come from carried values whose types and axes are still those of their initial values, and then a guess that
+// avoids it: an integer literal counts as a real number, and a carried value has the axis that its user misses.
+bool Builder::guess_better(const Error& error, StreamId stream, std::vector<Type>& types, std::vector<Axes>& axes) const {
+  bool better = false;
+  if (error.code == ErrorCode::type_mismatch)
+    for (Type& type : types)
+      if (type.weak && !is_float(type.dtype)) {
+        type = {DType::f64_, true};
+        better = true;
+      }
+  if (error.code == ErrorCode::no_such_axis && missing_) {
+    std::vector<ValueId> stack = missing_->in;
+    std::set<ValueId> seen;
+    while (!stack.empty()) {
+      const ValueId v = stack.back();
+      stack.pop_back();
+      if (!seen.insert(v).second) continue;
+      const auto* carried = std::get_if<Carried>(&program_[v].node);
+      if (carried && carried->stream == stream && !contains(axes[carried->slot].axes, missing_->axis)) {
+        axes[carried->slot].axes = set_union(axes[carried->slot].axes, {missing_->axis});
+        better = true;
+      }
+      for (ValueId operand : operands(program_[v].node)) stack.push_back(operand);
+    }
+  }
+  return better;
+}
+
 std::vector<ValueId> Builder::stream(AxisId axis, bool tile, std::vector<std::string> carry_names, std::vector<ValueId> init,
                                      const std::function<StreamResult(const std::vector<ValueId>& carried)>& body,
                                      const Where& where) {
@@ -139,7 +168,14 @@ std::vector<ValueId> Builder::stream(AxisId axis, bool tile, std::vector<std::st
     std::vector<ValueId> next;
     {
       const Open open(open_streams_, id);
-      result = body(carried);
+      missing_.reset();
+      try {
+        result = body(carried);
+      } catch (const Error& error) {
+        // The initial values are a first guess. What the body needs of a carried value is the next one; it is held to it at the end.
+        if (!guess_better(error, id, types, axes)) throw;
+        continue;
+      }
       for (ValueId v : result.next) {
         next.push_back(local(v, where));
         refuse_args(next.back(), where);
@@ -175,6 +211,13 @@ std::vector<ValueId> Builder::stream(AxisId axis, bool tile, std::vector<std::st
         if (t.weak) t = {is_float(t.dtype) ? DType::f32_ : DType::i64_, false};
       continue;
     }
+
+    for (std::uint32_t k = 0; k < n; ++k)
+      for (AxisId a : set_minus(axes[k].axes, set_union(program_[next[k]].axes, range_axes(program_, axis))))
+        if (!contains(program_[init[k]].axes, a))
+          throw Error(ErrorCode::no_such_axis, where,
+                      fmt::format("carried {} is used over {}, but its next has no axis {}", carry_names[k], program_[a].name,
+                                  program_[a].name));
 
     std::vector<ValueId> results;
     for (std::uint32_t k = 0; k < n; ++k) {

@@ -234,10 +234,12 @@ std::vector<ValueId> Builder::reduce(ReducerId reducer, std::vector<ValueId> arg
   Axes result = join_axes(args, where);
   const AxisSet reachable = closure(result.axes);
   for (AxisId a : axes)
-    if (!contains(reachable, a))
+    if (!contains(reachable, a)) {
+      missing_ = Missing{a, args};
       throw Error(ErrorCode::no_such_axis, where,
                   fmt::format("{} over {}, but the value has no axis {} (it has {})", reducer_name, program_[a].name,
                               program_[a].name, describe_axes(program_, result.axes)));
+    }
   result.axes = set_minus(result.axes, removed);
   refuse_range_of_rest(result.axes, removed, reducer_name, where);
   for (AxisId a : removed) {
@@ -270,7 +272,7 @@ ValueId Builder::contract(ValueId a, ValueId b, std::vector<AxisId> axes, Reduce
 
 // ---- replacement ----
 // Inside the body of an index stream a value made outside keeps its streamed axis here, so that v[t := t - 1] reads any point;
-// in a tile stream the replaced axis is the piece, and outside the piece the `else` value holds.
+// in a tile stream the replaced axis is the piece, and the value is made anew at points outside of it.
 ValueId Builder::replace(ValueId of, std::vector<std::pair<AxisId, ValueId>> binds, std::optional<ValueId> otherwise,
                          const Where& where) {
   AxisSet replaced, kept;
@@ -282,10 +284,10 @@ ValueId Builder::replace(ValueId of, std::vector<std::pair<AxisId, ValueId>> bin
       kept = set_union(kept, {axis});
     else if (s)
       axis = program_[*s].piece;
-    if (s && !program_[*s].tile && !contains(kept, axis) && facts(of).carried && facts(of).carried >= *s)
+    if (facts(of).carried && (program_[named].program || (s && !program_[*s].tile && !contains(kept, axis) && facts(of).carried >= *s)))
       throw Error(ErrorCode::not_supported, where,
                   fmt::format("{} depends on what the stream over {} carries, so it has no value at another {}",
-                              describe(program_, of), program_[named].name, program_[named].name),
+                              describe(program_, of), program_[program_[facts(of).carried].axis].name, program_[named].name),
                   "carry what the next step needs");
     if (contains(replaced, axis))
       throw Error(ErrorCode::repeated_axis, where, fmt::format("axis {} is replaced twice", program_[named].name));
@@ -294,10 +296,12 @@ ValueId Builder::replace(ValueId of, std::vector<std::pair<AxisId, ValueId>> bin
   of = local(of, where, kept);
   refuse_args(of, where);
   for (AxisId a : replaced)
-    if (!contains(program_[of].axes, a))
+    if (!contains(program_[of].axes, a)) {
+      missing_ = Missing{a, {of}};
       throw Error(ErrorCode::no_such_axis, where,
                   fmt::format("{} := ..., but the value has no axis {} (it has {})", program_[a].name, program_[a].name,
                               describe_axes(program_, program_[of].axes)));
+    }
   if (otherwise) {
     otherwise = local(*otherwise, where);
     refuse_args(*otherwise, where);

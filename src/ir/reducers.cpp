@@ -105,6 +105,12 @@ Expr highest(Expr x) {
       x, std::numeric_limits<double>::infinity(),
       std::ldexp(1.0, 8 * byte_size(x.stored) - (is_signed(x.stored) ? 1 : 0)) - (byte_size(x.stored) < 8 ? 1 : 0));
 }
+// Integers as i64, so that many of them do not wrap before they are divided.
+Expr widest(Expr x) {
+  const DType t = (*x.builder)[x.value].dtype;
+  if (!is_int(t)) return x;
+  return {*x.builder, x.builder->cast(DType::i64_, x.value, (*x.builder)[x.value].where), x.stored};
+}
 Expr nan_of(Expr x) { return constant_like(x, std::nan(""), 0); }
 
 // Whether state a wins: an empty side (index -1) never does, NaN beats numbers, then the better value, then the lower index.

@@ -211,9 +211,13 @@ void Elaborator::statement(const StreamStmt& stream, Scope& scope) {
     init.push_back(eval(bind.value, scope));
   }
   const std::size_t mark = scope.mark();
-  // The builder may run the body again with better types and discard the values of the earlier run.
-  const std::size_t values_before = builder_.program().values.size();
+  // The builder may run the body again with better types, also after an error, and discard the values of the earlier run.
+  const std::size_t values_before = builder_.program().values.size(), calls = active_.size();
+  const auto eval_depth = eval_depth_;
   auto forget = [&] {
+    scope.rewind(mark);
+    active_.resize(calls);
+    eval_depth_ = eval_depth;
     depth_.resize(std::min(depth_.size(), values_before));
     stream_names_.clear();
   };

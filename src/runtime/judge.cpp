@@ -58,7 +58,6 @@ std::vector<Judgement> judge(const ir::Program& p, const oracle::Inputs& inputs,
     const TensorView& view = got[o];
     Judgement j;
     j.output = p.tensors[t].name;
-    double worst = -1;
     each_element(view, [&](std::size_t i, const std::vector<std::int64_t>& index, char* element) {
       ops::Scalar s = ops::load(view.dtype, element);
       bool is_real = is_float(view.dtype);
@@ -75,12 +74,11 @@ std::vector<Judgement> judge(const ir::Program& p, const oracle::Inputs& inputs,
         if (bound > 0) ++j.unjudged;
       }
       if (!same_float(value, expected) && std::isfinite(distance)) {
-        j.max_abs = std::max(j.max_abs, distance);
-        if (expected != 0) j.max_rel = std::max(j.max_rel, distance / std::fabs(expected));
-        if (std::isfinite(bound) && distance - bound > worst - 0) {
-          worst = distance - bound;
+        if (distance >= j.max_abs) {
+          j.max_abs = distance;
           j.bound = bound;
         }
+        if (expected != 0) j.max_rel = std::max(j.max_rel, distance / std::fabs(expected));
       }
       if (!ok && j.ok) {
         j.ok = false;
