@@ -256,38 +256,35 @@ class Inliner {
   ValueId substitute_reduce(const Value& old, const Reduce& reduce, const Environment& env) {
     Environment inner = env;
     Reduce node = reduce;
-    std::vector<AxisId> order = reduce.axes;
     bool rename = false;
-    for (AxisId axis : reduce.axes) {
-      for (const auto& [from, to] : env.coordinates)
-        rename = rename || contains(q_[to].axes, axis) || contains(range_axes(p_, axis), from);
-    }
-    if (rename) {
-      node.axes.clear();
-      for (AxisId axis : order) {
-        Axis copy = p_[axis];
-        copy.program = false;
-        copy.in_dims = false;
-        copy.derived = true;
-        copy.lo = p_[axis].lo ? substitute(*p_[axis].lo, env) : integer(0, copy.where);
-        copy.hi = p_[axis].hi ? substitute(*p_[axis].hi, env)
-                              : intern({Extent{axis}, DType::i64_, false, {}, {}, copy.where});
-        const AxisId fresh{static_cast<std::uint32_t>(q_.axes.size())};
-        q_.axes.push_back(copy);
-        inner.coordinates[axis] = intern({Coord{fresh}, DType::i64_, false, {fresh}, {}, copy.where});
-        node.axes.push_back(fresh);
-      }
-    }
-    // The pieces of a stream that runs again are those of its copy.
+    for (AxisId axis : reduce.axes)
+      for (const auto& [from, to] : env.coordinates) rename = rename || contains(q_[to].axes, axis) || contains(range_axes(p_, axis), from);
     for (AxisId& axis : node.axes) {
-      if (axis.index >= p_.axes.size() || !p_[axis].piece || !env.streams.count(*p_[axis].piece)) continue;
-      const AxisId piece = q_.streams[env.streams.at(*p_[axis].piece).index].piece;
-      inner.coordinates[axis] = intern({Coord{piece}, DType::i64_, false, {piece}, {}, old.where});
-      axis = piece;
+      const AxisId old_axis = axis;
+      const auto& piece = p_[axis].piece;
+      if (piece && env.streams.count(*piece))  // the pieces of a stream that runs again are those of its copy
+        axis = q_[env.streams.at(*piece)].piece;
+      else if (rename && piece)
+        throw Error(ErrorCode::not_supported, old.where, "a reduction over a piece of a stream is replaced along an axis that the piece goes with",
+                    "reduce over the whole axis, outside the stream");
+      else if (rename)
+        axis = renamed(axis, env);
+      if (axis != old_axis) inner.coordinates[old_axis] = intern({Coord{axis}, DType::i64_, false, {axis}, {}, p_[old_axis].where});
     }
     std::sort(node.axes.begin(), node.axes.end());
     for (ValueId& arg : node.args) arg = substitute(arg, inner);
     return rebuilt(old, node);
+  }
+
+  // A new axis with the range of `axis` at other coordinates.
+  AxisId renamed(AxisId axis, const Environment& env) {
+    Axis copy = p_[axis];
+    copy.program = copy.in_dims = false;
+    copy.derived = true;
+    copy.lo = p_[axis].lo ? substitute(*p_[axis].lo, env) : integer(0, copy.where);
+    copy.hi = p_[axis].hi ? substitute(*p_[axis].hi, env) : intern({Extent{axis}, DType::i64_, false, {}, {}, copy.where});
+    q_.axes.push_back(copy);
+    return AxisId{static_cast<std::uint32_t>(q_.axes.size() - 1)};
   }
 
   // The axis that a piece is taken from: a replaced coordinate may leave the piece.
@@ -350,6 +347,12 @@ class Inliner {
       if (std::holds_alternative<Carried>(old.node) || env.guarded)
         throw Error(ErrorCode::not_supported, old.where, "the result of a stream is replaced along a program axis with `else`, or inside its own body",
                     "compute the stream's operands at the replaced coordinate instead");
+      for (const auto& [from, to] : context.coordinates)
+        for (AxisId axis : q_[to].axes)
+          if (q_[axis].piece)
+            throw Error(ErrorCode::not_supported, old.where,
+                        fmt::format("the stream over {} would run again for each step of another stream", p_[p_[stream].axis].name),
+                        "replace its result before that stream, or carry what the step needs");
       target = clone(stream, context);
     }
     Value base = old;

@@ -254,8 +254,7 @@ std::string Printer::run() {
   }
 
   std::string text;
-  for (std::size_t i = 0; i < p_.reducers.size(); ++i)
-    if (!p_.reducers[i].builtin && reducer_used_[i]) text += reducer(ir::ReducerId{static_cast<std::uint32_t>(i)});
+  for (ir::ReducerId id : reducers_) text += reducer(id);
   std::vector<std::string> program_axes;
   for (AxisId axis : p_.program_axes) program_axes.push_back(name_of(axis));
   text += fmt::format("program {}({}) {{\n{}  parallel{}{} {{\n", p_.name, params, head, program_axes.empty() ? "" : " ",

@@ -133,7 +133,12 @@ std::vector<Context> Printer::argument_contexts(const ir::Elementwise& n) const 
 std::string Printer::reduction(const ir::Reduce& n) {
   const ir::Reducer& reducer = p_[n.reducer];
   std::vector<std::string> list;
-  std::string callee = reducer_names_[n.reducer.index];
+  std::string& known = reducer_names_[n.reducer.index];
+  if (known.empty()) {
+    known = reducer.builtin ? reducer.name : functions_.claim(reducer.name);
+    if (!reducer.builtin) reducers_.push_back(n.reducer);
+  }
+  std::string callee = known;
   const auto* product = std::get_if<ir::Elementwise>(&p_[n.args[0]].node);
   const bool shown = product && product->op == Op::mul && bound_[n.args[0].index].empty();
   if (reducer.builtin && reducer.name == "sum" && shown) {

@@ -25,10 +25,9 @@ Printer::Printer(const ir::Program& program)
       stream_ready_(program.streams.size(), false),
       homes_(program.values.size()),
       bound_(program.values.size()),
-      reducer_used_(program.reducers.size(), false) {
+      reducer_names_(program.reducers.size()) {
   choose_names();
   count_uses();
-  choose_reducer_names();
   find_homes();
 }
 
@@ -48,14 +47,6 @@ void Printer::choose_names() {
     if (!carried && user_names_.emplace(value, name).second) pool_.avoid(name);
   }
   for (const std::string& name : builtin_names()) functions_.reserve(name);
-}
-
-// Reducers that nothing printed uses are not printed and take no name.
-void Printer::choose_reducer_names() {
-  for (const ir::Reducer& r : p_.reducers) {
-    const std::size_t id = reducer_names_.size();
-    reducer_names_.push_back(r.builtin || !reducer_used_[id] ? r.name : functions_.claim(r.name));
-  }
 }
 
 void Printer::count_uses() {
@@ -96,7 +87,6 @@ void Printer::count_uses() {
     for (ValueId operand : ir::operands(p_[v].node)) use(operand);
     std::visit(support::overloaded{[&](const ir::Coord& n) { use_axis(n.axis); },
                                    [&](const ir::Reduce& n) {
-                                     reducer_used_[n.reducer.index] = true;
                                      for (AxisId axis : n.axes) use_axis(axis);
                                    },
                                    [&](const ir::Part& n) {

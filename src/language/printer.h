@@ -31,7 +31,6 @@ class Printer {
   // ---- what is a let, and where (print_plan.cpp) ----
   void choose_names();
   void count_uses();
-  void choose_reducer_names();
   void find_homes();
   bool is_leaf(ir::ValueId v) const;
   bool is_trivial(ir::ValueId v) const;  // short to repeat
@@ -78,14 +77,15 @@ class Printer {
 
   const ir::Program& p_;
   NamePool pool_, functions_;
-  std::vector<std::string> axis_names_, tensor_names_, scalar_names_, reducer_names_;
+  std::vector<std::string> axis_names_, tensor_names_, scalar_names_;
   std::map<ir::ValueId, std::string> user_names_;  // the first name of each value
   std::vector<std::uint32_t> uses_;
   std::vector<bool> forced_, reached_;
   std::vector<bool> ready_, axis_ready_, stream_ready_;
   std::vector<ir::StreamId> homes_;
   std::vector<std::string> bound_;  // names of the lets printed so far
-  std::vector<bool> reducer_used_;                  // by something that is printed
+  std::vector<std::string> reducer_names_;          // of those printed so far
+  std::vector<ir::ReducerId> reducers_;             // the user's, in the order of their first use
   std::vector<std::vector<std::string>> carry_names_;
   std::vector<Block> blocks_;
   bool in_head_ = true;  // lets are not visible there

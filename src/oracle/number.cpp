@@ -172,7 +172,7 @@ Num wide_cast(DType from, DType to, const Num& a) {
   if (is_float(to)) {
     r.f = static_cast<double>(a.i);
     const double own = std::fabs(r.f) > 0x1p53 ? 0x1p-53 * std::fabs(r.f) : 0;
-    r.err = within_range(to, r.f, a.err + rounding(to, r.f, 0.5, own == 0) + own);
+    r.err = within_range(to, r.f, a.err + rounding(to, std::fabs(r.f) + a.err, 0.5, own == 0) + own);
     return r;
   }
   const ops::Scalar centre = ops::cast(from, to, {a.f, a.i});
@@ -202,7 +202,8 @@ Num wide_bits(DType from, DType to, const Num& a) {
 
 double rounding(DType t, double r, double ulp, bool exact) {
   if (r == 0 || !std::isfinite(r)) return 0;
-  if (exact && ulp <= 0.5 && representable(t, r)) return 0;
+  // In float64 itself the evaluation has no digits to spare that would show whether it was exact.
+  if (exact && ulp <= 0.5 && t != DType::f64_ && representable(t, r)) return 0;
   const Precision& p = precision(t);
   const double own = t == DType::f64_ ? 1 : 0x1p-29;  // the float64 evaluation rounds as well
   return (2 * ulp + own) * p.unit * std::fabs(r) + std::max(ulp, 0.5) * p.tiny;

@@ -15,8 +15,8 @@ Num literal(const ir::Value& value, bool wide) {
   if (!is_float(value.dtype)) return {0, c.i, 0};
   const double rounded = ops::round_to(value.dtype, c.f);
   if (!wide) return {rounded, 0, 0};
-  if (!std::isfinite(c.f) || rounded == c.f) return {c.f, 0, 0};
-  return {c.f, 0, std::fabs(rounded - c.f)};
+  if (!std::isfinite(c.f)) return {rounded, 0, 0};
+  return {c.f, 0, std::isfinite(rounded) ? std::fabs(rounded - c.f) : infinity};
 }
 
 Tape::Tape(const ir::Program& program, const ir::Lambda& lambda, bool wide, const Outer& outer) : wide_(wide) {

@@ -95,9 +95,11 @@ void work(const Settings& s, Shared& shared, std::chrono::steady_clock::time_poi
     c.tell = s.refusals;
     if (execute(c, shared.counts)) {
       shared.failed = true;
+      std::fflush(stdout);
       _exit(0);
     }
   }
+  std::fflush(stdout);
   _exit(0);
 }
 

@@ -234,7 +234,9 @@ int Generator::gather(int axis, Mask allowed) {
 // An axis of no dimension has no extent.
 void Generator::bind_axes() {
   Mask bound = 0;
-  for (const TensorInfo& tensor : tensors_) bound |= mask_of(tensor.dims);
+  for (const TensorInfo& tensor : tensors_)  // a factor beside an empty one is not bound by their product
+    for (const DimInfo& dim : tensor.dims)
+      if (dim.kind != DimInfo::Kind::composite) bound |= mask_of({dim});
   for (std::size_t a = 0; a < axes_.size(); ++a) {
     if ((bound >> a & 1) || axes_[a].region || (axes_[a].within == static_cast<int>(a) && axes_[a].constant)) continue;
     if (axes_[a].within != static_cast<int>(a) && !axes_[a].pack) continue;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include <cosmati/error.h>
+
 #include "kernel/kernel.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 
 namespace cosmati::fuzz {
@@ -39,6 +40,7 @@ std::optional<Failure> execute_apart(const Case& c, int seconds, Counts* counts)
       copy(report->detail, sizeof report->detail, failure->detail);
       report->failed = true;
     }
+    std::fflush(stdout);
     _exit(0);
   }
   int status = 0;
