@@ -27,8 +27,8 @@ Array dense_copy(const TensorView& view, const std::string& what);
 // Throws Error{bad_file} that names the path and what is wrong.
 Array read_npy(const std::string& path);
 
-// Throws Error{bad_file} where something other than a regular file is at `path`: renaming a result over it would take the place of
-// a device, a pipe or a folder.
+// Throws Error{bad_file} where something other than a regular file is at `path`: renaming a result over it would take the place
+// of a device, a pipe or a folder.
 void require_replaceable(const std::string& path);
 
 // A file written completely under a temporary name in the same folder. commit() renames it to `path`; without it the temporary

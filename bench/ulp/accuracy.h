@@ -20,7 +20,8 @@ struct Function {
   Op op;
   double below = std::numeric_limits<double>::infinity();  // the bound is for |x| < below; beyond, results are in -1 .. 1
   double reference(double x, double y) const {
-    if (op == Op::exp_diff) y = static_cast<double>(static_cast<float>(x) - static_cast<float>(y)), x = std::isinf(x) && x < 0 ? x : y, y = 0;
+    if (op == Op::exp_diff)
+      y = static_cast<double>(static_cast<float>(x) - static_cast<float>(y)), x = std::isinf(x) && x < 0 ? x : y, y = 0;
     const double args[] = {x, y};
     return ops::reference_wide(op, args);
   }
@@ -119,11 +120,14 @@ inline std::vector<float> edges() {
   constexpr float inf = std::numeric_limits<float>::infinity();
   std::vector<float> all = {std::numeric_limits<float>::quiet_NaN(), std::bit_cast<float>(0x7f800001u),
                             std::bit_cast<float>(0x7fffffffu)};
-  for (float v : {0.0f, 0x1p-149f, 0x1p-127f, 0x1p-126f, 0x1p-100f, 0x1p-64f, 0x1p-25f, 0x1p-24f, 0x1p-12f, 0.25f, 0.3f, 0.5f,
-                  0.55f, 0.6931472f, 1.0f, 1.5f, 1.5707964f, 2.0f, 3.0f, 3.1415927f, 3.95f, 4.0f, 9.01f, 10.0f, 17.5f, 64.0f,
-                  87.33654f, 88.72284f, 89.5f, 103.97208f, 104.5f, 126.0f, 127.0f, 128.0f, 149.0f, 150.0f, 151.0f, 65535.0f,
-                  8388607.0f, 8388608.0f, 16777215.0f, 16777216.0f, 16777218.0f, 0x1p31f, 0x1p63f, 0x1p126f, 0x1p127f,
-                  std::numeric_limits<float>::max(), inf})
+  for (float v :
+       {0.0f,        0x1p-149f,   0x1p-127f,   0x1p-126f,  0x1p-100f, 0x1p-64f,   0x1p-25f,   0x1p-24f,
+        0x1p-12f,    0.25f,       0.3f,        0.5f,       0.55f,     0.6931472f, 1.0f,       1.5f,
+        1.5707964f,  2.0f,        3.0f,        3.1415927f, 3.95f,     4.0f,       9.01f,      10.0f,
+        17.5f,       64.0f,       87.33654f,   88.72284f,  89.5f,     103.97208f, 104.5f,     126.0f,
+        127.0f,      128.0f,      149.0f,      150.0f,     151.0f,    65535.0f,   8388607.0f, 8388608.0f,
+        16777215.0f, 16777216.0f, 16777218.0f, 0x1p31f,    0x1p63f,   0x1p126f,   0x1p127f,   std::numeric_limits<float>::max(),
+        inf})
     for (float w : {std::nextafter(v, 0.0f), v, std::nextafter(v, inf)}) {
       all.push_back(w);
       all.push_back(-w);
@@ -165,7 +169,9 @@ inline auto random_pairs(std::uint64_t seed, std::uint64_t count) {
           x[i] = std::bit_cast<float>(a);
           y[i] = std::bit_cast<float>(b);
           break;
-        case 1: y[i] = unit * 151 / std::log2(x[i]); break;
+        case 1:
+          y[i] = unit * 151 / std::log2(x[i]);
+          break;
         case 2:
           x[i] = std::bit_cast<float>(0x3f000000 + (a & 0xffffff));
           y[i] = unit * 151 / std::log2(x[i]);

@@ -24,7 +24,7 @@ using Arguments = std::vector<std::pair<std::string, Argument>>;
 // meaning itself, in float64.
 class Device {
  public:
-  static Device pick();  // COSMATI_DEVICE, else the CPU
+  static Device pick();                          // COSMATI_DEVICE, else the CPU
   static Device named(const std::string& name);  // "cpu", "sim", "oracle"; throws Error{backend_absent, bad_argument}
   static Device cpu(int threads = 0);
   static Device sim();
@@ -85,9 +85,9 @@ struct Judgement {
   double max_abs = 0, max_rel = 0;  // largest differences from the float64 reference
   double bound = 0;                 // the bound at the element of max_abs
   bool ok = true;
-  std::vector<std::int64_t> at;     // the first element out of bounds
-  double got = 0, expected = 0;     // there
-  std::int64_t unjudged = 0;        // elements whose bound exceeds |ref|
+  std::vector<std::int64_t> at;  // the first element out of bounds
+  double got = 0, expected = 0;  // there
+  std::int64_t unjudged = 0;     // elements whose bound exceeds |ref|
 };
 // `before` are the arguments as they were before the run (an inout's old contents); `after` holds the outputs.
 std::vector<Judgement> judge(const Program& program, const Arguments& before, const Arguments& after);

@@ -83,8 +83,8 @@ void Builder::store(TensorId tensor, std::vector<Index> index, ValueId value, co
       {tensor, std::move(index), *kept, open_streams_.empty() ? std::nullopt : std::optional(open_streams_.back()), where});
 }
 
-// Whether the error may come from carried values whose types and axes are still those of their initial values, and then a guess that
-// avoids it: an integer literal counts as a real number, and a carried value has the axis that its user misses.
+// Whether the error may come from carried values whose types and axes are still those of their initial values, and then a guess
+// that avoids it: an integer literal counts as a real number, and a carried value has the axis that its user misses.
 bool Builder::guess_better(const Error& error, StreamId stream, std::vector<Type>& types, std::vector<Axes>& axes) const {
   bool better = false;
   if (error.code == ErrorCode::type_mismatch)
@@ -172,7 +172,8 @@ std::vector<ValueId> Builder::stream(AxisId axis, bool tile, std::vector<std::st
       try {
         result = body(carried);
       } catch (const Error& error) {
-        // The initial values are a first guess. What the body needs of a carried value is the next one; it is held to it at the end.
+        // The initial values are a first guess. What the body needs of a carried value is the next one; it is held to it at the
+        // end.
         if (!guess_better(error, id, types, axes)) throw;
         continue;
       }

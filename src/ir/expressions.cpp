@@ -284,7 +284,8 @@ ValueId Builder::replace(ValueId of, std::vector<std::pair<AxisId, ValueId>> bin
       kept = set_union(kept, {axis});
     else if (s)
       axis = program_[*s].piece;
-    if (facts(of).carried && (program_[named].program || (s && !program_[*s].tile && !contains(kept, axis) && facts(of).carried >= *s)))
+    if (facts(of).carried &&
+        (program_[named].program || (s && !program_[*s].tile && !contains(kept, axis) && facts(of).carried >= *s)))
       throw Error(ErrorCode::not_supported, where,
                   fmt::format("{} depends on what the stream over {} carries, so it has no value at another {}",
                               describe(program_, of), program_[program_[facts(of).carried].axis].name, program_[named].name),

@@ -1,5 +1,5 @@
-// Substitution over the value arena. An environment maps axes to index values of the new program; each environment has its own memo.
-// SPDX-License-Identifier: Apache-2.0
+// Substitution over the value arena. An environment maps axes to index values of the new program; each environment has its own
+// memo. SPDX-License-Identifier: Apache-2.0
 #include "ir/inline_replaces.h"
 
 #include <algorithm>
@@ -15,9 +15,9 @@ namespace {
 using support::overloaded;
 
 struct Environment {
-  std::map<AxisId, ValueId> coordinates;   // axis of the old program -> value of the new one
-  std::map<StreamId, StreamId> streams;    // streams cloned for these coordinates
-  bool guarded = false;                    // the coordinates may be outside the ranges: loads must protect themselves
+  std::map<AxisId, ValueId> coordinates;  // axis of the old program -> value of the new one
+  std::map<StreamId, StreamId> streams;   // streams cloned for these coordinates
+  bool guarded = false;                   // the coordinates may be outside the ranges: loads must protect themselves
   auto key() const { return std::tie(coordinates, streams, guarded); }
   bool operator<(const Environment& other) const { return key() < other.key(); }
 };
@@ -36,7 +36,8 @@ class Inliner {
     const Environment none;
     // Bounds of ranges are stated in extents, also in those that the program does not mention.
     for (std::uint32_t a = 0; a < p_.axes.size(); ++a)
-      if (!p_.axes[a].piece && range_axes(p_, AxisId{a}).empty()) intern({Extent{AxisId{a}}, DType::i64_, false, {}, {}, p_.axes[a].where});
+      if (!p_.axes[a].piece && range_axes(p_, AxisId{a}).empty())
+        intern({Extent{AxisId{a}}, DType::i64_, false, {}, {}, p_.axes[a].where});
     // In arena order operands come first, so the recursion stays shallow however long a chain of operations is.
     for (std::uint32_t i = 0; i < p_.values.size(); ++i)
       if (!depends_on_lambda(ValueId{i})) substitute(ValueId{i}, none);
@@ -230,26 +231,26 @@ class Inliner {
       for (ValueId operand : operands(old.node)) mapped.push_back(substitute(operand, e));
       return mapped;
     };
-    return std::visit(
-        overloaded{[&](const Coord& n) {
-                     auto it = env.coordinates.find(n.axis);
-                     if (it == env.coordinates.end()) return intern(old);
-                     return it->second;
-                   },
-                   [&](const Load& n) {
-                     Node node = map_operands(old.node, each(env));
-                     if (env.guarded && !n.otherwise) std::get<Load>(node).otherwise = zero(old.dtype, old.where);
-                     return rebuilt(old, std::move(node));
-                   },
-                   [&](const Reduce& n) { return substitute_reduce(old, n, env); },
-                   [&](const Replace& n) { return substitute_replace(old, n, env); },
-                   [&](const Part& n) {
-                     if (const auto* stream = std::get_if<StreamId>(&n.of)) return substitute_stream_value(v, old, *stream, n.slot, env);
-                     return rebuilt(old, map_operands(old.node, each(env)));
-                   },
-                   [&](const Carried& n) { return substitute_stream_value(v, old, n.stream, n.slot, env); },
-                   [&](const auto&) { return rebuilt(old, map_operands(old.node, each(env))); }},
-        old.node);
+    return std::visit(overloaded{[&](const Coord& n) {
+                                   auto it = env.coordinates.find(n.axis);
+                                   if (it == env.coordinates.end()) return intern(old);
+                                   return it->second;
+                                 },
+                                 [&](const Load& n) {
+                                   Node node = map_operands(old.node, each(env));
+                                   if (env.guarded && !n.otherwise) std::get<Load>(node).otherwise = zero(old.dtype, old.where);
+                                   return rebuilt(old, std::move(node));
+                                 },
+                                 [&](const Reduce& n) { return substitute_reduce(old, n, env); },
+                                 [&](const Replace& n) { return substitute_replace(old, n, env); },
+                                 [&](const Part& n) {
+                                   if (const auto* stream = std::get_if<StreamId>(&n.of))
+                                     return substitute_stream_value(v, old, *stream, n.slot, env);
+                                   return rebuilt(old, map_operands(old.node, each(env)));
+                                 },
+                                 [&](const Carried& n) { return substitute_stream_value(v, old, n.stream, n.slot, env); },
+                                 [&](const auto&) { return rebuilt(old, map_operands(old.node, each(env))); }},
+                      old.node);
   }
 
   // A bound axis is renamed when an index value mentions it, or when its range moves with the replaced coordinates.
@@ -258,18 +259,21 @@ class Inliner {
     Reduce node = reduce;
     bool rename = false;
     for (AxisId axis : reduce.axes)
-      for (const auto& [from, to] : env.coordinates) rename = rename || contains(q_[to].axes, axis) || contains(range_axes(p_, axis), from);
+      for (const auto& [from, to] : env.coordinates)
+        rename = rename || contains(q_[to].axes, axis) || contains(range_axes(p_, axis), from);
     for (AxisId& axis : node.axes) {
       const AxisId old_axis = axis;
       const auto& piece = p_[axis].piece;
       if (piece && env.streams.count(*piece))  // the pieces of a stream that runs again are those of its copy
         axis = q_[env.streams.at(*piece)].piece;
       else if (rename && piece)
-        throw Error(ErrorCode::not_supported, old.where, "a reduction over a piece of a stream is replaced along an axis that the piece goes with",
+        throw Error(ErrorCode::not_supported, old.where,
+                    "a reduction over a piece of a stream is replaced along an axis that the piece goes with",
                     "reduce over the whole axis, outside the stream");
       else if (rename)
         axis = renamed(axis, env);
-      if (axis != old_axis) inner.coordinates[old_axis] = intern({Coord{axis}, DType::i64_, false, {axis}, {}, p_[old_axis].where});
+      if (axis != old_axis)
+        inner.coordinates[old_axis] = intern({Coord{axis}, DType::i64_, false, {axis}, {}, p_[old_axis].where});
     }
     std::sort(node.axes.begin(), node.axes.end());
     for (ValueId& arg : node.args) arg = substitute(arg, inner);
@@ -311,15 +315,16 @@ class Inliner {
       const AxisId whole = outside(axis);
       ValueId at = as_i64(inner.coordinates[axis], old.where);
       ValueId lo = p_[whole].lo ? substitute(*p_[whole].lo, inner) : integer(0, old.where);
-      ValueId hi = p_[whole].hi ? substitute(*p_[whole].hi, inner)
-                                : intern({Extent{whole}, DType::i64_, false, {}, {}, old.where});
+      ValueId hi =
+          p_[whole].hi ? substitute(*p_[whole].hi, inner) : intern({Extent{whole}, DType::i64_, false, {}, {}, old.where});
       also(elementwise(ops::Op::le, {as_i64(lo, old.where), at}, DType::bool_, old.where));
       also(elementwise(ops::Op::lt, {at, as_i64(hi, old.where)}, DType::bool_, old.where));
     }
     // A choice is an operation, so narrow types take it through their compute type.
     const DType type = compute_type(old.dtype);
     ValueId otherwise = as_type(substitute(*replace.otherwise, env), type, old.where);
-    return as_type(elementwise(ops::Op::where, {in_range, as_type(inside, type, old.where), otherwise}, type, old.where), old.dtype, old.where);
+    return as_type(elementwise(ops::Op::where, {in_range, as_type(inside, type, old.where), otherwise}, type, old.where),
+                   old.dtype, old.where);
   }
 
   ValueId as_type(ValueId v, DType dtype, const Where& where) {
@@ -345,14 +350,16 @@ class Inliner {
       target = it->second;
     } else if (!context.coordinates.empty()) {
       if (std::holds_alternative<Carried>(old.node) || env.guarded)
-        throw Error(ErrorCode::not_supported, old.where, "the result of a stream is replaced along a program axis with `else`, or inside its own body",
+        throw Error(ErrorCode::not_supported, old.where,
+                    "the result of a stream is replaced along a program axis with `else`, or inside its own body",
                     "compute the stream's operands at the replaced coordinate instead");
       for (const auto& [from, to] : context.coordinates)
         for (AxisId axis : q_[to].axes)
           if (q_[axis].piece)
-            throw Error(ErrorCode::not_supported, old.where,
-                        fmt::format("the stream over {} would run again for each step of another stream", p_[p_[stream].axis].name),
-                        "replace its result before that stream, or carry what the step needs");
+            throw Error(
+                ErrorCode::not_supported, old.where,
+                fmt::format("the stream over {} would run again for each step of another stream", p_[p_[stream].axis].name),
+                "replace its result before that stream, or carry what the step needs");
       target = clone(stream, context);
     }
     Value base = old;

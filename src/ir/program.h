@@ -83,9 +83,9 @@ using Node = std::variant<Const, Coord, Extent, ScalarRef, Load, Elementwise, Re
 struct Value {
   Node node;
   DType dtype;
-  bool weak = false;   // a literal or extent expression: takes the other side's type in a join
-  AxisSet axes;        // A: the axes it is a function of
-  AxisSet done;        // D: the program axes already reduced away
+  bool weak = false;  // a literal or extent expression: takes the other side's type in a join
+  AxisSet axes;       // A: the axes it is a function of
+  AxisSet done;       // D: the program axes already reduced away
   Where where;
 };
 
@@ -98,7 +98,7 @@ struct Factor {  // extent(axis) + offset, or the constant `offset` when there i
 };
 using Dim = std::vector<Factor>;  // usually one factor; a composite dimension lists them slow to fast
 
-struct Contract {  // what is promised about the elements of an integer tensor
+struct Contract {                 // what is promised about the elements of an integer tensor
   std::optional<ValueId> lo, hi;  // lo <= element < hi; launch-level values
   bool sorted = false;            // non-decreasing along the last dimension
   bool distinct = false;
@@ -119,11 +119,11 @@ struct Scalar {
 };
 struct Axis {
   std::string name;
-  bool in_dims = false;            // bound by the dimensions of arguments
-  std::optional<ValueId> lo, hi;   // declared range, half-open; absent: 0 .. extent from the dims
-  bool program = false;            // named by `parallel`
-  bool derived = false;            // made by a pass for a replaced coordinate: its range may depend on any axis
-  std::optional<StreamId> piece;   // inside that stream's body this axis stands for the streamed one
+  bool in_dims = false;           // bound by the dimensions of arguments
+  std::optional<ValueId> lo, hi;  // declared range, half-open; absent: 0 .. extent from the dims
+  bool program = false;           // named by `parallel`
+  bool derived = false;           // made by a pass for a replaced coordinate: its range may depend on any axis
+  std::optional<StreamId> piece;  // inside that stream's body this axis stands for the streamed one
   Where where;
 };
 // A function of Args: the parts of a reducer, the merge of a stream. `lets` are the names bound on the way, for printing.
@@ -136,10 +136,10 @@ struct Reducer {  // one per (reducer, argument types): monomorphic
   bool builtin = true;
   std::vector<std::string> arg_names, state_names;
   std::vector<DType> arg_types, state_types, result_types;
-  Lambda identity;  // constants
-  Lambda lift;      // Arg k: value argument k
-  Lambda merge;     // Arg k: a's state k; Arg n + k: b's state k
-  Lambda finish;    // Arg k: state k; Arg n: the count of elements
+  Lambda identity;              // constants
+  Lambda lift;                  // Arg k: value argument k
+  Lambda merge;                 // Arg k: a's state k; Arg n + k: b's state k
+  Lambda finish;                // Arg k: state k; Arg n: the count of elements
   std::optional<ops::Op> fold;  // the merge is this one operation on a single state
   bool commutative = true, idempotent = false, index = false;
   Where where;
@@ -148,7 +148,7 @@ struct Carry {
   std::string name;
   ValueId init, next, in_body;  // in_body is the Carried node
   DType dtype;
-  AxisSet axes;                 // of the carried value (the streamed axis is never among them)
+  AxisSet axes;  // of the carried value (the streamed axis is never among them)
 };
 struct Store {
   TensorId tensor;
@@ -158,28 +158,28 @@ struct Store {
   Where where;
 };
 struct Stream {
-  AxisId axis;    // the streamed axis outside
-  AxisId piece;   // its stand-in inside the body: a coordinate (by index), or the elements of the current piece (tile)
+  AxisId axis;   // the streamed axis outside
+  AxisId piece;  // its stand-in inside the body: a coordinate (by index), or the elements of the current piece (tile)
   bool tile = false;
   std::vector<Carry> carries;
-  std::optional<Lambda> merge;      // Arg k: a's state k; Arg n + k: b's
-  std::optional<StreamId> parent;   // the stream whose body holds it
+  std::optional<Lambda> merge;     // Arg k: a's state k; Arg n + k: b's
+  std::optional<StreamId> parent;  // the stream whose body holds it
   Where where;
 };
 
 struct Program {
   std::string name;
   std::vector<Axis> axes;
-  std::vector<Tensor> tensors;   // in declared order; outputs keep theirs
+  std::vector<Tensor> tensors;  // in declared order; outputs keep theirs
   std::vector<Scalar> scalars;
   std::vector<std::pair<bool, std::uint32_t>> parameters;  // declared order: (is tensor, index)
   std::vector<Value> values;
   std::vector<Reducer> reducers;
   std::vector<Stream> streams;
-  std::vector<Store> stores;     // in text order
+  std::vector<Store> stores;  // in text order
   std::vector<std::pair<ValueId, Where>> requires_;
-  std::vector<AxisId> program_axes;                          // in `parallel` order, slow to fast
-  std::vector<std::pair<std::string, ValueId>> names;        // the user's names for values, in order of binding
+  std::vector<AxisId> program_axes;                    // in `parallel` order, slow to fast
+  std::vector<std::pair<std::string, ValueId>> names;  // the user's names for values, in order of binding
 
   const Value& operator[](ValueId v) const { return values[v.index]; }
   const Axis& operator[](AxisId a) const { return axes[a.index]; }

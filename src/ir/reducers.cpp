@@ -82,9 +82,12 @@ Expr operator||(Expr a, Expr b) { return apply(Op::logical_or, {a, b}); }
 Expr operator&&(Expr a, Expr b) { return apply(Op::logical_and, {a, b}); }
 Expr operator!(Expr a) { return apply(Op::logical_not, {a}); }
 // Every operation under its own name, for rows.
-#define COSMATI_1(name) [[maybe_unused]] Expr name(Expr a) { return apply(Op::name, {a}); }
-#define COSMATI_2(name) [[maybe_unused]] Expr name(Expr a, Expr b) { return apply(Op::name, {a, b}); }
-#define COSMATI_3(name) [[maybe_unused]] Expr name(Expr a, Expr b, Expr c) { return apply(Op::name, {a, b, c}); }
+#define COSMATI_1(name) \
+  [[maybe_unused]] Expr name(Expr a) { return apply(Op::name, {a}); }
+#define COSMATI_2(name) \
+  [[maybe_unused]] Expr name(Expr a, Expr b) { return apply(Op::name, {a, b}); }
+#define COSMATI_3(name) \
+  [[maybe_unused]] Expr name(Expr a, Expr b, Expr c) { return apply(Op::name, {a, b, c}); }
 #define OP(name, arity, typing, kind, ulp, error, floating, integer, documentation) COSMATI_##arity(name)
 #include <cosmati/ops.def>
 #undef OP

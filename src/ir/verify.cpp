@@ -12,11 +12,11 @@
 //  V7  A part names a result of its reduction or stream.
 //  V8  A store's value has the tensor's type, its axes are in the index, and each program axis is in the index or reduced away,
 //      never both; inside streams the index has every piece.
-//  V9  A range is of i64, not weak, and depends on program axes only (that of a derived axis on any); contracts, defaults and requires depend on no axis.
-//  V10 A stream's carried values have the type and axes it states, without the piece; a tile stream's next has no piece.
-//  V11 Carried values, pieces and parameters of lambdas do not escape: effects outside a stream or lambda never reach them.
-//  V12 No weak value is stored, reduced, carried or used as a bound.
-//  V13 The parameter list holds every tensor and scalar once; program axes are marked; outs are stored.
+//  V9  A range is of i64, not weak, and depends on program axes only (that of a derived axis on any); contracts, defaults and
+//  requires depend on no axis. V10 A stream's carried values have the type and axes it states, without the piece; a tile stream's
+//  next has no piece. V11 Carried values, pieces and parameters of lambdas do not escape: effects outside a stream or lambda
+//  never reach them. V12 No weak value is stored, reduced, carried or used as a bound. V13 The parameter list holds every tensor
+//  and scalar once; program axes are marked; outs are stored.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <unordered_set>

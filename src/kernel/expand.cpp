@@ -33,8 +33,8 @@ constexpr Row rows[] = {
 };
 
 // What executors call for f64.
-constexpr Op c_library[] = {Op::exp,   Op::exp2, Op::expm1, Op::log,  Op::log2, Op::log1p,
-                            Op::sin,   Op::cos,  Op::tanh,  Op::erf,  Op::pow};
+constexpr Op c_library[] = {Op::exp, Op::exp2, Op::expm1, Op::log, Op::log2, Op::log1p,
+                            Op::sin, Op::cos,  Op::tanh,  Op::erf, Op::pow};
 
 class Expander {
  public:

@@ -65,8 +65,8 @@ Value polynomial(Value x, std::initializer_list<double> c);
 // The value of f32 `magnitude` (>= 0 or NaN) with the sign of the leaf x.
 Value with_sign_of(Value x, Value magnitude);
 
-// One expansion for each expanded row of ops.def; arguments are leaves of one type. The f32 forms keep the bounds of the row; f64 comes
-// only to those that the C library does not have.
+// One expansion for each expanded row of ops.def; arguments are leaves of one type. The f32 forms keep the bounds of the row; f64
+// comes only to those that the C library does not have.
 using Expansion = Value (*)(Code&, const Value* args);
 #define COSMATI_primitive(name)
 #define COSMATI_expanded(name) Value expand_##name(Code&, const Value* args);

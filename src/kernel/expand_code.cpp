@@ -11,8 +11,7 @@ using ops::Op;
 namespace {
 
 Value like(Value a, double number) {
-  return is_float(a.dtype()) ? a.code->number(a.dtype(), number)
-                             : a.code->integer(a.dtype(), static_cast<std::int64_t>(number));
+  return is_float(a.dtype()) ? a.code->number(a.dtype(), number) : a.code->integer(a.dtype(), static_cast<std::int64_t>(number));
 }
 
 Value two(Op op, Value a, Value b) { return a.code->apply(op, {a, b}); }
@@ -71,8 +70,6 @@ Value with_sign_of(Value x, Value magnitude) {
   return c.bits(DType::f32_, c.bits(DType::i32_, magnitude) | sign);
 }
 
-Value expand_clamp(Code& c, const Value* x) {
-  return c.apply(Op::minimum, {c.apply(Op::maximum, {x[0], x[1]}), x[2]});
-}
+Value expand_clamp(Code& c, const Value* x) { return c.apply(Op::minimum, {c.apply(Op::maximum, {x[0], x[1]}), x[2]}); }
 
 }  // namespace cosmati::kernel

@@ -14,7 +14,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double sqrt_half_bits = 0x3f3504f3;
-constexpr double ln2_hi = 0x1.62e4p-1, ln2_lo = 0x1.7f7d1cp-20;      // e ln2_hi is exact
+constexpr double ln2_hi = 0x1.62e4p-1, ln2_lo = 0x1.7f7d1cp-20;  // e ln2_hi is exact
 constexpr double log2_e_hi = 0x1.715476p+0, log2_e_lo = 0x1.4ae0cp-26;
 
 // (log(1 + f) - f) / f^2
@@ -92,11 +92,10 @@ Value expand_pow(Code& c, const Value* xy) {
   const Value m = c.let("m", c.bits(DType::f64_, a_bits - (exponent << 52)));
   const Value s = c.let("s", (m - 1) / (m + 1));
   const Value square = c.let("square", s * s);
-  const Value series = polynomial(square, {0x1.71547652bee2fp+1, 0x1.ec709d129aa58p-1, 0x1.2777800ec74c2p-1,
-                                           0x1.a58d76a022d8dp-2, 0x1.5ce9ac5adb5bbp-2});
+  const Value series = polynomial(
+      square, {0x1.71547652bee2fp+1, 0x1.ec709d129aa58p-1, 0x1.2777800ec74c2p-1, 0x1.a58d76a022d8dp-2, 0x1.5ce9ac5adb5bbp-2});
   const Value regular = fma(s, series, c.cast(DType::f64_, c.cast(DType::i32_, exponent)));
-  const Value log_a =
-      c.let("log_a", where(a == 0, -infinity, where(a == infinity, infinity, regular)));
+  const Value log_a = c.let("log_a", where(a == 0, -infinity, where(a == infinity, infinity, regular)));
   const Value wide_y = c.let("wide_y", c.cast(DType::f64_, y));
   const Value product = c.let("product", where(log_a == 0, 0, wide_y * log_a));  // 1^inf is 1
   const Value low = c.let("low", where(product < -200, -200, product));
@@ -113,7 +112,7 @@ Value expand_pow(Code& c, const Value* xy) {
   const Value even_y = c.let("even_y", c.apply(Op::eq, {half, c.apply(Op::floor, {half})}));
   const Value odd_y = c.apply(Op::logical_and, {whole_y, c.apply(Op::logical_not, {even_y})});
   const Value signed_result = c.let("signed_result", where(odd_y, with_sign_of(x, magnitude), magnitude));
-  const Value finite_negative = c.apply(Op::logical_and, {x < 0, x > -infinity});
+  const Value finite_negative = c.apply(Op::logical_and, {x<0, x> - infinity});
   const Value undefined = c.apply(Op::logical_and, {finite_negative, c.apply(Op::logical_not, {whole_y})});
   const Value is_one = c.apply(Op::logical_or, {x == 1, y == 0});
   const Value is_nan =

@@ -83,9 +83,9 @@ class Printer {
   std::vector<bool> forced_, reached_;
   std::vector<bool> ready_, axis_ready_, stream_ready_;
   std::vector<ir::StreamId> homes_;
-  std::vector<std::string> bound_;  // names of the lets printed so far
-  std::vector<std::string> reducer_names_;          // of those printed so far
-  std::vector<ir::ReducerId> reducers_;             // the user's, in the order of their first use
+  std::vector<std::string> bound_;          // names of the lets printed so far
+  std::vector<std::string> reducer_names_;  // of those printed so far
+  std::vector<ir::ReducerId> reducers_;     // the user's, in the order of their first use
   std::vector<std::vector<std::string>> carry_names_;
   std::vector<Block> blocks_;
   bool in_head_ = true;  // lets are not visible there

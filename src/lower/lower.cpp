@@ -1,5 +1,5 @@
-// Emission by demand. A scope binds axes to coordinates (the root binds the grid digits, a loop its axis, a stream its piece); a value is
-// emitted once into the innermost scope that it depends on, so whatever a loop does not change stands before it.
+// Emission by demand. A scope binds axes to coordinates (the root binds the grid digits, a loop its axis, a stream its piece); a
+// value is emitted once into the innermost scope that it depends on, so whatever a loop does not change stands before it.
 // Registers hold values in compute type: narrow types are widened by loads and rounded by stores and casts.
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/lower.h"
@@ -79,14 +79,15 @@ class Lowering {
     k_.params.push_back({source, a, b, b_.unique_name(name), dtype});
     return b_.param(kernel::ParamId{static_cast<std::uint32_t>(k_.params.size() - 1)});
   }
-  ExprId extent(AxisId axis) { return param(kernel::Param::Source::extent, axis.index, 0, "extent_" + p_[axis].name, DType::i64_); }
+  ExprId extent(AxisId axis) {
+    return param(kernel::Param::Source::extent, axis.index, 0, "extent_" + p_[axis].name, DType::i64_);
+  }
   ExprId stride(TensorId tensor, std::uint32_t dim) {
     if (facts_.unit_stride[tensor.index][dim]) return b_.integer(1);
-    return param(kernel::Param::Source::stride, tensor.index, dim, fmt::format("stride_{}_{}", p_[tensor].name, dim), DType::i64_);
+    return param(kernel::Param::Source::stride, tensor.index, dim, fmt::format("stride_{}_{}", p_[tensor].name, dim),
+                 DType::i64_);
   }
-  ExprId scalar(ir::ScalarId s) {
-    return param(kernel::Param::Source::scalar, s.index, 0, p_[s].name, p_[s].dtype);
-  }
+  ExprId scalar(ir::ScalarId s) { return param(kernel::Param::Source::scalar, s.index, 0, p_[s].name, p_[s].dtype); }
   ExprId add(ExprId a, ExprId b) { return b_.apply(Op::add, {a, b}); }
   ExprId sub(ExprId a, ExprId b) { return b_.apply(Op::sub, {a, b}); }
   ExprId mul(ExprId a, ExprId b) { return b_.apply(Op::mul, {a, b}); }
@@ -139,16 +140,19 @@ class Lowering {
   // An integer expression of extents, scalars and constants as a tree of params.
   ExprId launch_value(ValueId v) {
     const ir::Value& value = p_[v];
-    return std::visit(overloaded{[&](const ir::Const& n) { return is_float(value.dtype) ? b_.constant(value.dtype, n.f) : b_.integer(n.i, reg(value.dtype)); },
-                                 [&](const ir::Extent& n) { return axis_extent_of(n.axis); },
-                                 [&](const ir::ScalarRef& n) { return scalar_register(n.scalar); },
-                                 [&](const ir::Elementwise& n) {
-                                   Arguments args;
-                                   for (ValueId arg : n.args) args.push_back(launch_value(arg));
-                                   return apply(n.op, args, value.dtype);
-                                 },
-                                 [&](const auto&) -> ExprId { throw InternalError("a launch-level value has a node that needs a group"); }},
-                      value.node);
+    return std::visit(
+        overloaded{[&](const ir::Const& n) {
+                     return is_float(value.dtype) ? b_.constant(value.dtype, n.f) : b_.integer(n.i, reg(value.dtype));
+                   },
+                   [&](const ir::Extent& n) { return axis_extent_of(n.axis); },
+                   [&](const ir::ScalarRef& n) { return scalar_register(n.scalar); },
+                   [&](const ir::Elementwise& n) {
+                     Arguments args;
+                     for (ValueId arg : n.args) args.push_back(launch_value(arg));
+                     return apply(n.op, args, value.dtype);
+                   },
+                   [&](const auto&) -> ExprId { throw InternalError("a launch-level value has a node that needs a group"); }},
+        value.node);
   }
   ExprId axis_extent_of(AxisId axis) { return extent(axis); }
   ExprId scalar_register(ir::ScalarId s) { return b_.cast(reg(p_[s].dtype), scalar(s)); }
@@ -161,7 +165,8 @@ class Lowering {
     Scope root{nullptr, &out.body, {}, {}, {}, {}, {}, {}};
     out.groups = decode_grid(phase.instances, root);
     instances_ = &phase.instances;
-    runs_stores_ = std::any_of(phase.roots.begin(), phase.roots.end(), [](const plan::Root& r) { return std::holds_alternative<plan::StreamRoot>(r); });
+    runs_stores_ = std::any_of(phase.roots.begin(), phase.roots.end(),
+                               [](const plan::Root& r) { return std::holds_alternative<plan::StreamRoot>(r); });
     for (const plan::Root& r : phase.roots)
       std::visit(overloaded{[&](const plan::StoreRoot& n) { emit_store(p_.stores[n.store], &root); },
                             [&](const plan::KeepRoot& n) { emit_keep(n.value, &root); },
@@ -263,11 +268,11 @@ class Lowering {
   }
   ExprId as_i64(ExprId e) { return b_.cast(DType::i64_, e); }
 
-  // Loops over `axes`, outermost first, around `body`, which gets the innermost scope and the carried registers and returns their next.
-  // `init` holds the values before the loops; the result holds those after.
+  // Loops over `axes`, outermost first, around `body`, which gets the innermost scope and the carried registers and returns their
+  // next. `init` holds the values before the loops; the result holds those after.
   template <class Body>
-  Arguments loops(const std::vector<AxisId>& axes, std::size_t at, Arguments state, const std::vector<std::string>& names, Scope* outer,
-                  const Body& body) {
+  Arguments loops(const std::vector<AxisId>& axes, std::size_t at, Arguments state, const std::vector<std::string>& names,
+                  Scope* outer, const Body& body) {
     if (at == axes.size()) return body(outer, state);
     AxisId axis = axes[at];
     kernel::For loop{b_.fresh(p_[axis].name, DType::i64_), lo(axis, outer), hi(axis, outer), {}, {}};
@@ -325,41 +330,40 @@ class Lowering {
   Arguments emit_node(ValueId v, Scope* s) {
     const ir::Value& value = p_[v];
     auto bind = [&](ExprId e) { return Arguments{b_.let(*s->block, name_of(v), e)}; };
-    return std::visit(
-        overloaded{[&](const ir::Const& n) {
-                     if (is_float(value.dtype)) return Arguments{b_.constant(reg(value.dtype), n.f)};
-                     if (is_bool(value.dtype)) return Arguments{b_.boolean(n.i != 0)};
-                     return Arguments{b_.integer(n.i, reg(value.dtype))};
-                   },
-                   [&](const ir::Coord& n) {
-                     Scope* binding = binder(s, n.axis);
-                     COSMATI_CHECK(binding, "axis {} is not bound here", p_[n.axis].name);
-                     return Arguments{binding->coordinates.at(n.axis)};
-                   },
-                   [&](const ir::Extent& n) { return Arguments{extent(n.axis)}; },
-                   [&](const ir::ScalarRef& n) { return bind(scalar_register(n.scalar)); },
-                   [&](const ir::Load& n) { return bind(emit_load(n, value, s)); },
-                   [&](const ir::Elementwise& n) {
-                     Arguments args;
-                     for (ValueId arg : n.args) args.push_back(emit(arg, s));
-                     return bind(apply(n.op, args, value.dtype));
-                   },
-                   [&](const ir::Reduce& n) { return emit_reduce(n, name_of(v), s); },
-                   [&](const ir::Part& n) -> Arguments {
-                     if (const auto* of = std::get_if<ValueId>(&n.of)) return {emit_all(*of, s)[n.slot]};
-                     StreamId stream = std::get<StreamId>(n.of);
-                     const CarriedState& state = stream_results(stream, s)[n.slot];
-                     if (state.value) return {*state.value};
-                     return bind(read(*state.array, s));
-                   },
-                   [&](const ir::Replace& n) { return bind(emit_replaced(n, value, s)); },
-                   [&](const ir::Carried& n) -> Arguments {
-                     const CarriedState& state = carried(n.stream, s)[n.slot];
-                     if (state.value) return {*state.value};
-                     return bind(read(*state.array, s));
-                   },
-                   [&](const ir::Arg&) -> Arguments { throw InternalError("an Arg outside of its lambda"); }},
-        value.node);
+    return std::visit(overloaded{[&](const ir::Const& n) {
+                                   if (is_float(value.dtype)) return Arguments{b_.constant(reg(value.dtype), n.f)};
+                                   if (is_bool(value.dtype)) return Arguments{b_.boolean(n.i != 0)};
+                                   return Arguments{b_.integer(n.i, reg(value.dtype))};
+                                 },
+                                 [&](const ir::Coord& n) {
+                                   Scope* binding = binder(s, n.axis);
+                                   COSMATI_CHECK(binding, "axis {} is not bound here", p_[n.axis].name);
+                                   return Arguments{binding->coordinates.at(n.axis)};
+                                 },
+                                 [&](const ir::Extent& n) { return Arguments{extent(n.axis)}; },
+                                 [&](const ir::ScalarRef& n) { return bind(scalar_register(n.scalar)); },
+                                 [&](const ir::Load& n) { return bind(emit_load(n, value, s)); },
+                                 [&](const ir::Elementwise& n) {
+                                   Arguments args;
+                                   for (ValueId arg : n.args) args.push_back(emit(arg, s));
+                                   return bind(apply(n.op, args, value.dtype));
+                                 },
+                                 [&](const ir::Reduce& n) { return emit_reduce(n, name_of(v), s); },
+                                 [&](const ir::Part& n) -> Arguments {
+                                   if (const auto* of = std::get_if<ValueId>(&n.of)) return {emit_all(*of, s)[n.slot]};
+                                   StreamId stream = std::get<StreamId>(n.of);
+                                   const CarriedState& state = stream_results(stream, s)[n.slot];
+                                   if (state.value) return {*state.value};
+                                   return bind(read(*state.array, s));
+                                 },
+                                 [&](const ir::Replace& n) { return bind(emit_replaced(n, value, s)); },
+                                 [&](const ir::Carried& n) -> Arguments {
+                                   const CarriedState& state = carried(n.stream, s)[n.slot];
+                                   if (state.value) return {*state.value};
+                                   return bind(read(*state.array, s));
+                                 },
+                                 [&](const ir::Arg&) -> Arguments { throw InternalError("an Arg outside of its lambda"); }},
+                      value.node);
   }
 
   // An operation in registers; `dtype` is the IR's result type, which a cast rounds to before widening again.
@@ -411,7 +415,8 @@ class Lowering {
     std::optional<ExprId> otherwise;
     if (load.otherwise) otherwise = emit(*load.otherwise, s);
     Address a = address(load.tensor, load.index, s, load.otherwise.has_value());
-    ExprId read = load.otherwise ? b_.load(buffer, a.offset, a.inside ? *a.inside : b_.boolean(true), b_.cast(value.dtype, b_.cast(value.dtype, *otherwise)))
+    ExprId read = load.otherwise ? b_.load(buffer, a.offset, a.inside ? *a.inside : b_.boolean(true),
+                                           b_.cast(value.dtype, b_.cast(value.dtype, *otherwise)))
                                  : b_.load(buffer, a.offset);
     return b_.cast(reg(value.dtype), read);
   }
@@ -484,7 +489,8 @@ class Lowering {
     std::vector<AxisId> steps;
     for (AxisId axis : p_[v].axes) {
       const place::AxisMap* map = instances_->find(axis);
-      bool on_grid = map && std::any_of(map->digits.begin(), map->digits.end(), [](const place::Digit& d) { return d.res == place::Res::grid; });
+      bool on_grid = map && std::any_of(map->digits.begin(), map->digits.end(),
+                                        [](const place::Digit& d) { return d.res == place::Res::grid; });
       if (!on_grid && !p_[axis].piece) steps.push_back(axis);
     }
     return steps;
@@ -555,7 +561,8 @@ class Lowering {
     for (ValueId identity : r.identity.results) state.push_back(lambda_value(identity, {}, s));
     std::vector<std::string> names;
     for (std::size_t i = 0; i < state.size(); ++i)
-      names.push_back(state.size() == 1 ? name : fmt::format("{}_{}", name, i < r.state_names.size() ? r.state_names[i] : std::to_string(i)));
+      names.push_back(
+          state.size() == 1 ? name : fmt::format("{}_{}", name, i < r.state_names.size() ? r.state_names[i] : std::to_string(i)));
     if (!axes.empty()) {
       state = loops(axes, 0, state, names, s, [&](Scope* inner, const Arguments& old) { return fold(reduce, r, old, inner); });
     } else {
@@ -674,7 +681,8 @@ class Lowering {
         state[i].next = stream_array(id, i, 1, carry, axes);
         inside[i] = state[i];
         loops(axes, s, [&](Scope* inner) {
-          b_.store(*inner->block, state[i].array->buffer, array_offset(*state[i].array, inner), b_.cast(reg(carry.dtype), emit(carry.init, inner)));
+          b_.store(*inner->block, state[i].array->buffer, array_offset(*state[i].array, inner),
+                   b_.cast(reg(carry.dtype), emit(carry.init, inner)));
         });
       }
     }
@@ -687,7 +695,8 @@ class Lowering {
         continue;
       }
       loops(state[i].next->axes, &body, [&](Scope* inner) {
-        b_.store(*inner->block, state[i].next->buffer, array_offset(*state[i].next, inner), b_.cast(reg(carry.dtype), emit(carry.next, inner)));
+        b_.store(*inner->block, state[i].next->buffer, array_offset(*state[i].next, inner),
+                 b_.cast(reg(carry.dtype), emit(carry.next, inner)));
       });
     }
     // After every next: a next may read an element that a store of this body overwrites.
@@ -721,7 +730,10 @@ class Lowering {
     auto key = std::make_tuple(id, slot, which, axes);
     auto it = stream_arrays_.find(key);
     if (it == stream_arrays_.end())
-      it = stream_arrays_.emplace(key, scratch(kernel::Buffer::Kind::worker_scratch, which ? carry.name + "_next" : carry.name, carry.dtype, axes)).first;
+      it = stream_arrays_
+               .emplace(key, scratch(kernel::Buffer::Kind::worker_scratch, which ? carry.name + "_next" : carry.name, carry.dtype,
+                                     axes))
+               .first;
     return it->second;
   }
 

@@ -52,7 +52,8 @@ struct Result {
 // extents (which a proven program never does).
 Result run(const ir::Program& program, const Inputs& inputs, const Options& options = {});
 
-// The promises about the arguments alone: contracts on integer tensors and requires. Throws Error{contract_broken} naming the first element.
+// The promises about the arguments alone: contracts on integer tensors and requires. Throws Error{contract_broken} naming the
+// first element.
 void check_contracts(const ir::Program& program, const Inputs& inputs);
 
 // identity, associativity and (unless order: left) commutativity of every user reducer of the program on random lifts, and of

@@ -109,7 +109,8 @@ class Runner {
       if (__builtin_mul_overflow(n, s, &n)) n = std::numeric_limits<std::int64_t>::max();
     constexpr std::int64_t bytes = sizeof(a.values[0]) + sizeof(a.error[0]) + 1;
     if (n > support::machine_memory() / bytes)
-      throw Error(ErrorCode::not_supported, {}, fmt::format("the oracle would need {} elements for one result", n), "use smaller extents");
+      throw Error(ErrorCode::not_supported, {}, fmt::format("the oracle would need {} elements for one result", n),
+                  "use smaller extents");
     a.shape = std::move(shape);
     a.values.resize(n);
     a.error.resize(n);

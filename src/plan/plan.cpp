@@ -67,7 +67,8 @@ std::string shown(const json& value) {
 
 }  // namespace
 
-Plan make_plan(const ir::Program& program, const std::string& text, const std::string& target, const Knobs& knobs, const Facts& facts) {
+Plan make_plan(const ir::Program& program, const std::string& text, const std::string& target, const Knobs& knobs,
+               const Facts& facts) {
   return {program.name, support::hash(text), target, knobs, facts, universal(program, knobs, facts.aliases)};
 }
 
@@ -75,11 +76,13 @@ std::vector<std::string> domain(const ir::Program& program, const Plan& plan) {
   std::vector<std::string> conditions;
   for (std::size_t t = 0; t < program.tensors.size(); ++t) {
     const ir::Tensor& tensor = program.tensors[t];
-    conditions.push_back(fmt::format("{}: {}, {} dimension{}", tensor.name, name(tensor.dtype), tensor.dims.size(), tensor.dims.size() == 1 ? "" : "s"));
+    conditions.push_back(fmt::format("{}: {}, {} dimension{}", tensor.name, name(tensor.dtype), tensor.dims.size(),
+                                     tensor.dims.size() == 1 ? "" : "s"));
     for (std::size_t d = 0; d < tensor.dims.size(); ++d)
       if (plan.facts.unit_stride[t][d]) conditions.push_back(fmt::format("stride({}, {}) == 1 or extent <= 1", tensor.name, d));
   }
-  for (const auto& [in, out] : plan.facts.aliases) conditions.push_back(fmt::format("{} is exactly {}", program[out].name, program[in].name));
+  for (const auto& [in, out] : plan.facts.aliases)
+    conditions.push_back(fmt::format("{} is exactly {}", program[out].name, program[in].name));
   return conditions;
 }
 
@@ -91,7 +94,10 @@ std::vector<std::string> mapping_lines(const ir::Program& program, const Plan& p
     lines.push_back(fmt::format("phase {}: {}; {}", phase.name, place::print(phase.instances, program), roots));
   }
   for (const auto& [value, home] : plan.mapping.homes)
-    lines.push_back(fmt::format("home {}: {}", ir::describe(program, value), home == Home::worker ? "worker" : home == Home::launch ? "launch" : "reload"));
+    lines.push_back(fmt::format("home {}: {}", ir::describe(program, value),
+                                home == Home::worker   ? "worker"
+                                : home == Home::launch ? "launch"
+                                                       : "reload"));
   for (std::string& line : streaming_lines(program)) lines.push_back(std::move(line));
   return lines;
 }

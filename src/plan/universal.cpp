@@ -23,7 +23,8 @@ using ir::ValueId;
 
 class Universal {
  public:
-  Universal(const ir::Program& program, const Knobs& knobs, const Aliases& aliases) : p_(program), knobs_(knobs), aliases_(aliases) {}
+  Universal(const ir::Program& program, const Knobs& knobs, const Aliases& aliases)
+      : p_(program), knobs_(knobs), aliases_(aliases) {}
 
   Mapping run() {
     check_knobs(knobs_);
@@ -78,7 +79,10 @@ class Universal {
       return prove::hull(p_, axis).has_value();
     });
   }
-  bool in_lambda_or_body(ValueId v) const { return !p_[v].axes.empty() && std::any_of(p_[v].axes.begin(), p_[v].axes.end(), [&](AxisId a) { return p_[a].piece.has_value(); }); }
+  bool in_lambda_or_body(ValueId v) const {
+    return !p_[v].axes.empty() &&
+           std::any_of(p_[v].axes.begin(), p_[v].axes.end(), [&](AxisId a) { return p_[a].piece.has_value(); });
+  }
 
   // ---- liveness --------------------------------------------------------------------------------------------------------
   template <class Visit>
@@ -215,7 +219,8 @@ class Universal {
       if (!late_streams.count(s)) main.roots.push_back(StreamRoot{s});
     if (!late_streams.empty() && late.size() + late_streams.size() > 1)
       throw Error(ErrorCode::not_supported, p_[*late_streams.begin()].where,
-                  "a stream stores into memory that the program also reads, and so does another store", "store to another parameter");
+                  "a stream stores into memory that the program also reads, and so does another store",
+                  "store to another parameter");
     // With several such stores, each one's value is complete before the first of them writes.
     if (late.size() > 1)
       for (const Root& root : late) early_.insert(p_.stores[std::get<StoreRoot>(root).store].value);
@@ -289,8 +294,8 @@ class Universal {
     return steps;
   }
 
-  // A context is a loop nest that evaluates a value: the axes it loops over. A value that is dear and would be evaluated by two nests, or
-  // repeatedly by one that also loops over axes the value does not have, is kept in a worker array.
+  // A context is a loop nest that evaluates a value: the axes it loops over. A value that is dear and would be evaluated by two
+  // nests, or repeatedly by one that also loops over axes the value does not have, is kept in a worker array.
   void choose_homes() {
     std::vector<std::set<AxisSet>> contexts(p_.values.size());
     std::vector<int> nests(p_.values.size(), 0);
@@ -311,7 +316,8 @@ class Universal {
       if (store.stream) enter_stream(*store.stream, enter);
     for (ValueId v : early_) {
       if (!has_hull(p_[v].axes))
-        throw Error(ErrorCode::not_supported, p_[v].where, "this value must be complete before its memory is overwritten, but nothing bounds its range",
+        throw Error(ErrorCode::not_supported, p_[v].where,
+                    "this value must be complete before its memory is overwritten, but nothing bounds its range",
                     "bound the range by a contract, or store to another parameter");
       mapping_.homes.emplace(v, Home::worker);
     }
@@ -353,20 +359,23 @@ class Universal {
     if (!e) return false;
     if (e->op != ops::Op::cast && ops::info(e->op).kind == ops::Kind::expanded) return true;
     if (depth > 16) return false;
-    return std::any_of(e->args.begin(), e->args.end(),
-                       [&](ValueId arg) { return !mapping_.homes.count(arg) && !step_axes(p_[arg].axes, p_.program_axes).empty() && dear(arg, depth + 1); });
+    return std::any_of(e->args.begin(), e->args.end(), [&](ValueId arg) {
+      return !mapping_.homes.count(arg) && !step_axes(p_[arg].axes, p_.program_axes).empty() && dear(arg, depth + 1);
+    });
   }
 
   void decide(ValueId v, const std::set<AxisSet>& contexts, int nests) {
     if (mapping_.homes.count(v) || !is_single(v)) return;
     AxisSet steps = step_axes(p_[v].axes, p_.program_axes);
-    bool possible = !steps.empty() && has_hull(p_[v].axes) && p_[v].done.empty() && !std::holds_alternative<ir::Coord>(p_[v].node);
+    bool possible =
+        !steps.empty() && has_hull(p_[v].axes) && p_[v].done.empty() && !std::holds_alternative<ir::Coord>(p_[v].node);
     for (const auto& [name, value] : p_.names) {
       auto knob = knobs_.find("home." + name);
       if (value != v || knob == knobs_.end()) continue;
       if (knob->second == "reload") return;
       if (!possible)
-        throw Error(ErrorCode::bad_knob, p_[v].where, fmt::format("home.{} = worker: {} has no axis that a worker loops over", name, name),
+        throw Error(ErrorCode::bad_knob, p_[v].where,
+                    fmt::format("home.{} = worker: {} has no axis that a worker loops over", name, name),
                     "leave it automatic, or set it to reload");
       mapping_.homes[v] = Home::worker;
       return;
@@ -417,7 +426,8 @@ class Universal {
 Mapping universal(const ir::Program& program, const Knobs& knobs, const Aliases& aliases) {
   for (const auto& [name, value] : knobs) {
     if (!name.starts_with("home.")) continue;
-    bool known = std::any_of(program.names.begin(), program.names.end(), [&](const auto& n) { return "home." + n.first == name; });
+    bool known =
+        std::any_of(program.names.begin(), program.names.end(), [&](const auto& n) { return "home." + n.first == name; });
     if (!known) {
       check_knobs(knobs);
       throw Error(ErrorCode::bad_knob, {}, fmt::format("{}: the program names no value `{}`", name, name.substr(5)),

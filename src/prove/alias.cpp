@@ -81,7 +81,8 @@ Proof prove_exact_alias(const ir::Program& program, ir::TensorId in, ir::TensorI
   return {};
 } catch (const TooLarge&) {
   return {Refusal{ErrorCode::overlap, program[out].where,
-                  fmt::format("{} may not be stored over {}: their indices are too large to be compared", program[out].name, program[in].name),
+                  fmt::format("{} may not be stored over {}: their indices are too large to be compared", program[out].name,
+                              program[in].name),
                   "pass separate memory", ""}};
 }
 

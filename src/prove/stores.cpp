@@ -398,7 +398,8 @@ void check_inout_reads(Terms& terms, ir::TensorId tensor, std::vector<Refusal>& 
     if (l.tensor != tensor) continue;
     for (const ir::Store& s : p.stores) {
       if (s.tensor != tensor) continue;
-      // The same index at the instance's own coordinates is the element that it stores: stores are injective, by proof or `distinct`.
+      // The same index at the instance's own coordinates is the element that it stores: stores are injective, by proof or
+      // `distinct`.
       if (l.index == s.index && site.env.replaced.empty() && site.env.bound.empty()) continue;
       AxisSet axes = ir::set_minus(programs, p[s.value].done);
       // A later step of a stream would find what an earlier one stored.

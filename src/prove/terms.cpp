@@ -160,8 +160,22 @@ Poly Terms::load(ValueId value, const ir::Load& l, const Env& env) {
   const std::optional<Poly> hi = c.hi ? std::optional(exact(*c.hi, {})) : std::nullopt;
   Atom atom{.kind = AtomKind::load, .tensor = l.tensor, .value = value, .args = args};
   const AtomId next = static_cast<AtomId>(atoms_.size());
-  const AtomId id = intern({AtomKind::load, l.tensor.index, 0, args}, atom);
+  // What the contract says of an element holds where the element is read: of a load with `else` only in that case, since the
+  // indices may be outside.
+  const bool guarded = l.otherwise.has_value();
+  const AtomId id = intern({AtomKind::load, l.tensor.index, guarded ? 1u : 0u, args}, atom);
   const Poly self = Poly::atom(id);
+  if (guarded) {
+    if (id == next) {
+      type_facts(atom, id, t.dtype);
+      atom.wide = t.dtype == DType::i64_ && !(lo && hi);
+      atoms_[id] = atom;
+    }
+    std::vector<Poly> read;
+    if (lo) read.push_back(self - *lo);
+    if (hi) read.push_back(*hi - 1 - self);
+    return choice({{std::move(read), self}, {{}, exact(*l.otherwise, env)}});
+  }
   if (id == next) {
     type_facts(atom, id, t.dtype);
     if (lo) {
@@ -190,8 +204,7 @@ Poly Terms::load(ValueId value, const ir::Load& l, const Env& env) {
       }
     }
   }
-  if (!l.otherwise) return self;
-  return choice({{{}, self}, {{}, exact(*l.otherwise, env)}});
+  return self;
 }
 
 // ---- cases -----------------------------------------------------------------------------------------------------------

@@ -36,9 +36,12 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 
 bool in_class(DType t, language::TypeClass c) {
   switch (c) {
-    case language::TypeClass::any_float: return is_float(t);
-    case language::TypeClass::any_int: return is_int(t);
-    case language::TypeClass::any: return true;
+    case language::TypeClass::any_float:
+      return is_float(t);
+    case language::TypeClass::any_int:
+      return is_int(t);
+    case language::TypeClass::any:
+      return true;
   }
   return false;
 }
@@ -49,13 +52,16 @@ void check_reach(const TensorView& view, const std::string& name) {
   std::int64_t sum = byte_size(view.dtype);
   for (std::size_t d = 0; d < view.shape.size(); ++d) {
     std::int64_t reach = 0;
-    if (__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach) || __builtin_mul_overflow(reach, byte_size(view.dtype), &reach) ||
-        reach == std::numeric_limits<std::int64_t>::min() || __builtin_add_overflow(sum, std::abs(reach), &sum) || sum > (std::int64_t{1} << 60))
-      refuse(ErrorCode::bad_argument, fmt::format("stride {} of {} in dimension {} reaches beyond any memory", view.strides[d], name, d));
+    if (__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach) ||
+        __builtin_mul_overflow(reach, byte_size(view.dtype), &reach) || reach == std::numeric_limits<std::int64_t>::min() ||
+        __builtin_add_overflow(sum, std::abs(reach), &sum) || sum > (std::int64_t{1} << 60))
+      refuse(ErrorCode::bad_argument,
+             fmt::format("stride {} of {} in dimension {} reaches beyond any memory", view.strides[d], name, d));
   }
 }
 
-// Whether a 64-bit integer is cast to a narrower one. Extents and coordinates have 64 bits, and proofs take what they become for exact.
+// Whether a 64-bit integer is cast to a narrower one. Extents and coordinates have 64 bits, and proofs take what they become for
+// exact.
 bool narrows(const ir::Program& p) {
   return std::any_of(p.values.begin(), p.values.end(), [&](const ir::Value& v) {
     const auto* n = std::get_if<ir::Elementwise>(&v.node);
@@ -70,7 +76,9 @@ std::vector<const Argument*> match(const language::Signature& signature, const A
   for (const auto& parameter : signature.parameters) names.push_back(parameter.name);
   for (const auto& [name, argument] : arguments) {
     auto it = std::find(names.begin(), names.end(), name);
-    if (it == names.end()) refuse(ErrorCode::bad_argument, fmt::format("{} has no parameter `{}`", signature.name, name), "its parameters are " + listed(names));
+    if (it == names.end())
+      refuse(ErrorCode::bad_argument, fmt::format("{} has no parameter `{}`", signature.name, name),
+             "its parameters are " + listed(names));
     const Argument*& slot = matched[it - names.begin()];
     if (slot) refuse(ErrorCode::bad_argument, fmt::format("{} is given twice", name));
     slot = &argument;
@@ -79,8 +87,9 @@ std::vector<const Argument*> match(const language::Signature& signature, const A
     const language::Parameter& parameter = signature.parameters[i];
     bool is_view = matched[i] && std::holds_alternative<TensorView>(*matched[i]);
     if (matched[i] && parameter.is_tensor != is_view)
-      refuse(ErrorCode::bad_argument, fmt::format("{} is a {} parameter of {}, but a {} is given", parameter.name, parameter.is_tensor ? "tensor" : "scalar",
-                                                  signature.name, is_view ? "tensor" : "scalar"));
+      refuse(ErrorCode::bad_argument,
+             fmt::format("{} is a {} parameter of {}, but a {} is given", parameter.name,
+                         parameter.is_tensor ? "tensor" : "scalar", signature.name, is_view ? "tensor" : "scalar"));
     if (matched[i]) continue;
     bool optional = parameter.is_tensor ? missing_outputs && parameter.access == ir::Access::out : parameter.has_default;
     if (!optional) refuse(ErrorCode::bad_argument, fmt::format("{} needs an argument `{}`", signature.name, parameter.name));
@@ -96,30 +105,36 @@ language::Binding bind_types(const language::Signature& signature, const std::ve
     if (!parameter.is_tensor || !matched[i]) continue;
     const TensorView& view = std::get<TensorView>(*matched[i]);
     if (parameter.dtype && view.dtype != *parameter.dtype)
-      refuse(ErrorCode::bad_argument, fmt::format("{} is {}, but {} takes {}", parameter.name, name(view.dtype), signature.name, name(*parameter.dtype)));
+      refuse(ErrorCode::bad_argument,
+             fmt::format("{} is {}, but {} takes {}", parameter.name, name(view.dtype), signature.name, name(*parameter.dtype)));
     if (!parameter.dtype) {
       auto [it, fresh] = binding.types.emplace(parameter.variable, view.dtype);
       if (fresh)
         from[parameter.variable] = parameter.name;
       else if (it->second != view.dtype)
-        refuse(ErrorCode::bad_argument, fmt::format("{} is {} but {} is {}, and both are {}", from[parameter.variable], name(it->second), parameter.name,
-                                                    name(view.dtype), parameter.variable));
+        refuse(ErrorCode::bad_argument, fmt::format("{} is {} but {} is {}, and both are {}", from[parameter.variable],
+                                                    name(it->second), parameter.name, name(view.dtype), parameter.variable));
     }
     int extra = view.rank() - parameter.rank;
     if (parameter.pack.empty() ? extra != 0 : extra < 0)
-      refuse(ErrorCode::bad_argument, fmt::format("{} has {} dimension{} {}, but {} declares [{}]", parameter.name, view.rank(), view.rank() == 1 ? "" : "s",
-                                                  shape_text(view.shape), signature.name, listed(parameter.dim_names)));
+      refuse(ErrorCode::bad_argument,
+             fmt::format("{} has {} dimension{} {}, but {} declares [{}]", parameter.name, view.rank(),
+                         view.rank() == 1 ? "" : "s", shape_text(view.shape), signature.name, listed(parameter.dim_names)));
     if (parameter.pack.empty()) continue;
     auto [it, fresh] = binding.packs.emplace(parameter.pack, extra);
     if (!fresh && it->second != extra)
-      refuse(ErrorCode::bad_argument, fmt::format("{}... stands for {} dimensions elsewhere but for {} in {}", parameter.pack, it->second, extra, parameter.name));
+      refuse(ErrorCode::bad_argument, fmt::format("{}... stands for {} dimensions elsewhere but for {} in {}", parameter.pack,
+                                                  it->second, extra, parameter.name));
   }
   for (const auto& [variable, klass] : signature.type_variables) {
     auto it = binding.types.find(variable);
-    if (it == binding.types.end()) refuse(ErrorCode::bad_argument, fmt::format("nothing binds the type {} of {}", variable, signature.name), "give an array for a parameter of that type");
+    if (it == binding.types.end())
+      refuse(ErrorCode::bad_argument, fmt::format("nothing binds the type {} of {}", variable, signature.name),
+             "give an array for a parameter of that type");
     if (!in_class(it->second, klass))
-      refuse(ErrorCode::type_mismatch, fmt::format("{} is {}, but {} takes {} types for {}", from[variable], name(it->second), signature.name,
-                                                   klass == language::TypeClass::any_float ? "float" : "integer", variable));
+      refuse(ErrorCode::type_mismatch,
+             fmt::format("{} is {}, but {} takes {} types for {}", from[variable], name(it->second), signature.name,
+                         klass == language::TypeClass::any_float ? "float" : "integer", variable));
   }
   return binding;
 }
@@ -147,7 +162,8 @@ ops::Scalar convert(const Argument& argument, const ir::Scalar& parameter) {
       value.f = ops::round_to(t, d);
     } else {
       bool integral = std::isfinite(d) && d == std::trunc(d) && std::fabs(d) < 9.2e18;
-      if (!integral || is_bool(t) || ops::wrap_to(t, static_cast<std::int64_t>(d)) != static_cast<std::int64_t>(d)) wrong(fmt::format("{}", d));
+      if (!integral || is_bool(t) || ops::wrap_to(t, static_cast<std::int64_t>(d)) != static_cast<std::int64_t>(d))
+        wrong(fmt::format("{}", d));
       value.i = static_cast<std::int64_t>(d);
     }
   }
@@ -181,12 +197,15 @@ class Solver {
       std::int64_t product = 1;
       for (const ir::Factor& factor : p_.tensors[tensor].dims[d]) {
         if (factor.axis.valid() && extents_[factor.axis.index] == unknown)
-          refuse(ErrorCode::bad_argument, fmt::format("nothing gives the extent of axis {}, dimension {} of {}", p_[factor.axis].name, d, p_.tensors[tensor].name),
+          refuse(ErrorCode::bad_argument,
+                 fmt::format("nothing gives the extent of axis {}, dimension {} of {}", p_[factor.axis].name, d,
+                             p_.tensors[tensor].name),
                  fmt::format("pass {}, or declare `axis {} = ...`", p_.tensors[tensor].name, p_[factor.axis].name));
         times(product, factor, tensor);
       }
       if (product < 0)
-        refuse(ErrorCode::bad_argument, fmt::format("dimension {} of {} would have the negative extent {}", d, p_.tensors[tensor].name, product));
+        refuse(ErrorCode::bad_argument,
+               fmt::format("dimension {} of {} would have the negative extent {}", d, p_.tensors[tensor].name, product));
       shape.push_back(product);
     }
     return shape;
@@ -196,7 +215,8 @@ class Solver {
   std::vector<ops::Scalar> scalars() const {
     std::vector<ops::Scalar> values;
     for (std::uint32_t s = 0; s < scalars_.size(); ++s) {
-      if (!scalars_[s]) refuse(ErrorCode::bad_argument, fmt::format("the default of {} needs an extent that nothing gives", p_.scalars[s].name));
+      if (!scalars_[s])
+        refuse(ErrorCode::bad_argument, fmt::format("the default of {} needs an extent that nothing gives", p_.scalars[s].name));
       values.push_back(*scalars_[s]);
     }
     return values;
@@ -243,15 +263,19 @@ class Solver {
     if (!open) return false;
     std::int64_t extent = views_[t]->shape[d];
     if (tensor.dims[d].size() > 1) {
-      if (known == 0) return beside_empty && extent == 0 && set(open->axis.index, 0, fmt::format("dimension {} of {}", d, tensor.name));
+      if (known == 0)
+        return beside_empty && extent == 0 && set(open->axis.index, 0, fmt::format("dimension {} of {}", d, tensor.name));
       if (extent % known != 0)
-        refuse(ErrorCode::extent_mismatch, fmt::format("dimension {} of {}: extent {} is not a multiple of {} = {}", d, tensor.name, extent, known, names));
+        refuse(ErrorCode::extent_mismatch,
+               fmt::format("dimension {} of {}: extent {} is not a multiple of {} = {}", d, tensor.name, extent, known, names));
       extent /= known;
     }
     if (extent < open->offset)
-      refuse(ErrorCode::extent_mismatch, fmt::format("dimension {} of {}: extent {} is less than {}", d, tensor.name, extent, open->offset));
+      refuse(ErrorCode::extent_mismatch,
+             fmt::format("dimension {} of {}: extent {} is less than {}", d, tensor.name, extent, open->offset));
     if (__builtin_sub_overflow(extent, open->offset, &extent))
-      refuse(ErrorCode::bad_argument, fmt::format("dimension {} of {} gives axis {} an extent beyond 64 bits", d, tensor.name, p_[open->axis].name));
+      refuse(ErrorCode::bad_argument,
+             fmt::format("dimension {} of {} gives axis {} an extent beyond 64 bits", d, tensor.name, p_[open->axis].name));
     return set(open->axis.index, extent, fmt::format("dimension {} of {}", d, tensor.name));
   }
 
@@ -278,7 +302,8 @@ class Solver {
       if (!p_.axes[a].in_dims) continue;
       auto extent = range(a);
       if (extent && extents_[a] != unknown && *extent != extents_[a])
-        refuse(ErrorCode::extent_mismatch, fmt::format("axis {} is {} in {} but {} by its declaration", p_.axes[a].name, extents_[a], origin_[a], *extent));
+        refuse(ErrorCode::extent_mismatch,
+               fmt::format("axis {} is {} in {} but {} by its declaration", p_.axes[a].name, extents_[a], origin_[a], *extent));
     }
     for (std::uint32_t t = 0; t < p_.tensors.size(); ++t) {
       if (!views_[t]) continue;
@@ -287,9 +312,11 @@ class Solver {
         if (expected[d] == views_[t]->shape[d]) continue;
         const ir::Dim& dim = p_.tensors[t].dims[d];
         if (dim.size() == 1 && dim[0].axis.valid())
-          refuse(ErrorCode::extent_mismatch, fmt::format("axis {} is {} in {} but {} in dimension {} of {}", p_[dim[0].axis].name, extents_[dim[0].axis.index],
-                                                         origin_[dim[0].axis.index], views_[t]->shape[d] - dim[0].offset, d, p_.tensors[t].name));
-        refuse(ErrorCode::extent_mismatch, fmt::format("dimension {} of {}: extent {} is not {}", d, p_.tensors[t].name, views_[t]->shape[d], expected[d]));
+          refuse(ErrorCode::extent_mismatch, fmt::format("axis {} is {} in {} but {} in dimension {} of {}", p_[dim[0].axis].name,
+                                                         extents_[dim[0].axis.index], origin_[dim[0].axis.index],
+                                                         views_[t]->shape[d] - dim[0].offset, d, p_.tensors[t].name));
+        refuse(ErrorCode::extent_mismatch,
+               fmt::format("dimension {} of {}: extent {} is not {}", d, p_.tensors[t].name, views_[t]->shape[d], expected[d]));
       }
     }
   }
@@ -318,7 +345,8 @@ std::optional<ops::Scalar> launch_value(const ir::Program& p, ir::ValueId v, con
                                         const std::vector<std::optional<ops::Scalar>>& scalars) {
   const ir::Value& value = p[v];
   // Literals keep their digits in the IR; a constant of a type has that type's value.
-  if (const auto* n = std::get_if<ir::Const>(&value.node)) return ops::Scalar{is_float(value.dtype) ? ops::round_to(value.dtype, n->f) : 0, n->i};
+  if (const auto* n = std::get_if<ir::Const>(&value.node))
+    return ops::Scalar{is_float(value.dtype) ? ops::round_to(value.dtype, n->f) : 0, n->i};
   if (const auto* n = std::get_if<ir::Extent>(&value.node)) {
     if (extents[n->axis.index] == unknown) return std::nullopt;
     return ops::Scalar{0, extents[n->axis.index]};
@@ -340,7 +368,8 @@ std::optional<ops::Scalar> launch_value(const ir::Program& p, ir::ValueId v, con
     if ((n->op == ops::Op::add && __builtin_add_overflow(args[0].i, args[1].i, &exact)) ||
         (n->op == ops::Op::sub && __builtin_sub_overflow(args[0].i, args[1].i, &exact)) ||
         (n->op == ops::Op::mul && __builtin_mul_overflow(args[0].i, args[1].i, &exact)))
-      throw Error(ErrorCode::bad_argument, value.where, fmt::format("{} is beyond 64 bits for these arguments", ir::describe_expression(p, v)));
+      throw Error(ErrorCode::bad_argument, value.where,
+                  fmt::format("{} is beyond 64 bits for these arguments", ir::describe_expression(p, v)));
   }
   return ops::reference(n->op, from, value.dtype, args.data());
 }
@@ -380,15 +409,20 @@ Bound bind(const Instances& instances, const Arguments& arguments, BindOptions o
       continue;
     }
     const TensorView& view = std::get<TensorView>(*matched[i]);
-    if (!view.strides.empty() && view.strides.size() != view.shape.size()) refuse(ErrorCode::bad_argument, fmt::format("{} has {} dimensions but {} strides", p.tensors[index].name, view.shape.size(), view.strides.size()));
+    if (!view.strides.empty() && view.strides.size() != view.shape.size())
+      refuse(ErrorCode::bad_argument,
+             fmt::format("{} has {} dimensions but {} strides", p.tensors[index].name, view.shape.size(), view.strides.size()));
     std::int64_t elements = 1;
     for (std::int64_t extent : view.shape)
-      if (extent < 0 || __builtin_mul_overflow(elements, std::max<std::int64_t>(extent, 1), &elements) || elements > (std::int64_t{1} << 60))
-        refuse(ErrorCode::bad_argument, fmt::format("{} has the impossible shape {}", p.tensors[index].name, shape_text(view.shape)));
+      if (extent < 0 || __builtin_mul_overflow(elements, std::max<std::int64_t>(extent, 1), &elements) ||
+          elements > (std::int64_t{1} << 60))
+        refuse(ErrorCode::bad_argument,
+               fmt::format("{} has the impossible shape {}", p.tensors[index].name, shape_text(view.shape)));
     if (options.read_data && view.read_only && p.tensors[index].access != ir::Access::in)
       refuse(ErrorCode::bad_argument, fmt::format("{} is written, but its memory is read-only", p.tensors[index].name));
     check_reach(view, p.tensors[index].name);
-    if (options.read_data && !view.data && view.elements() > 0) refuse(ErrorCode::bad_argument, fmt::format("{} has no memory", p.tensors[index].name));
+    if (options.read_data && !view.data && view.elements() > 0)
+      refuse(ErrorCode::bad_argument, fmt::format("{} has no memory", p.tensors[index].name));
     views[index] = &view;
   }
   Solver solver(p, views, std::move(scalars));
@@ -400,8 +434,8 @@ Bound bind(const Instances& instances, const Arguments& arguments, BindOptions o
   for (std::size_t a = 0; bound.instance->narrows && a < p.axes.size(); ++a)
     if (bound.inputs.extents[a] > narrow_limit)
       refuse(ErrorCode::bad_argument,
-             fmt::format("axis {} is {}, but {} casts 64-bit integers to narrower ones, which is for extents up to {}", p.axes[a].name,
-                         bound.inputs.extents[a], p.name, narrow_limit),
+             fmt::format("axis {} is {}, but {} casts 64-bit integers to narrower ones, which is for extents up to {}",
+                         p.axes[a].name, bound.inputs.extents[a], p.name, narrow_limit),
              "compute extents and indices with i64");
   for (std::uint32_t t = 0; t < p.tensors.size(); ++t) {
     TensorView view = views[t] ? *views[t] : TensorView(nullptr, p.tensors[t].dtype, solver.shape(t));

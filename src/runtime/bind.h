@@ -1,6 +1,6 @@
-// From named arguments to everything a launch needs: dtypes and packs are bound, the program is instantiated and proven, extents are
-// solved from shapes, declarations and scalars, and every equation is checked. Nothing is written.
-// SPDX-License-Identifier: Apache-2.0
+// From named arguments to everything a launch needs: dtypes and packs are bound, the program is instantiated and proven, extents
+// are solved from shapes, declarations and scalars, and every equation is checked. Nothing is written. SPDX-License-Identifier:
+// Apache-2.0
 #pragma once
 #include <map>
 #include <memory>
@@ -42,16 +42,16 @@ struct Bound {
   std::vector<std::uint32_t> missing;  // outs that no argument names; their views have a shape and no data
 };
 
-// missing_outputs: outs may be left out (their extents must then follow from the rest). read_data: contracts of integer tensors, requires
-// and the overlap of memory are checked too. Throws Error.
+// missing_outputs: outs may be left out (their extents must then follow from the rest). read_data: contracts of integer tensors,
+// requires and the overlap of memory are checked too. Throws Error.
 struct BindOptions {
   bool missing_outputs = false;
   bool read_data = true;
 };
 Bound bind(const Instances& instances, const Arguments& arguments, BindOptions options);
 
-// The value of a launch-level expression (extents, scalars, constants); nullopt where it needs what is not known yet. An extent below 0 means
-// unknown. Throws Error{bad_argument} where 64-bit arithmetic overflows: proofs take extents for what they are.
+// The value of a launch-level expression (extents, scalars, constants); nullopt where it needs what is not known yet. An extent
+// below 0 means unknown. Throws Error{bad_argument} where 64-bit arithmetic overflows: proofs take extents for what they are.
 std::optional<ops::Scalar> launch_value(const ir::Program& p, ir::ValueId v, const std::vector<std::int64_t>& extents,
                                         const std::vector<std::optional<ops::Scalar>>& scalars);
 

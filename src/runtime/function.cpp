@@ -53,9 +53,15 @@ kernel::Launch launch_of(const kernel::Kernel& k, const ir::Program& p, const or
   kernel::Launch launch;
   for (const kernel::Param& param : k.params) {
     switch (param.source) {
-      case kernel::Param::Source::extent: launch.params.push_back(inputs.extents[param.a]); break;
-      case kernel::Param::Source::stride: launch.params.push_back(inputs.tensors[param.a].strides[param.b]); break;
-      case kernel::Param::Source::scalar: launch.params.push_back(bits_of(p.scalars[param.a].dtype, inputs.scalars[param.a])); break;
+      case kernel::Param::Source::extent:
+        launch.params.push_back(inputs.extents[param.a]);
+        break;
+      case kernel::Param::Source::stride:
+        launch.params.push_back(inputs.tensors[param.a].strides[param.b]);
+        break;
+      case kernel::Param::Source::scalar:
+        launch.params.push_back(bits_of(p.scalars[param.a].dtype, inputs.scalars[param.a]));
+        break;
     }
   }
   for (const kernel::Buffer& buffer : k.buffers) {
@@ -84,7 +90,8 @@ auto within_memory(const Program& program, const Body& body) {
   } catch (const std::bad_alloc&) {
   } catch (const std::length_error&) {
   }
-  throw Error(ErrorCode::bad_argument, {}, fmt::format("{} needs more memory than there is for these arguments", program.name()), "use smaller extents");
+  throw Error(ErrorCode::bad_argument, {}, fmt::format("{} needs more memory than there is for these arguments", program.name()),
+              "use smaller extents");
 }
 
 // Scratch of one launch, sized by the kernel's own expressions.
@@ -98,7 +105,9 @@ std::vector<std::unique_ptr<char[]>> add_scratch(const kernel::Kernel& k, int wo
     std::int64_t copies = buffer.kind == kernel::Buffer::Kind::worker_scratch ? workers : 1;
     if (elements < 0 || __builtin_mul_overflow(elements, copies * byte_size(buffer.dtype), &total) || (left -= total) < 0)
       throw Error(ErrorCode::bad_argument, {},
-                  fmt::format("{} needs {} elements of scratch for {}, which is more than the memory there is", k.name, elements, buffer.name), "use smaller extents");
+                  fmt::format("{} needs {} elements of scratch for {}, which is more than the memory there is", k.name, elements,
+                              buffer.name),
+                  "use smaller extents");
     // One vector of slack: wide loads of a backend may read past the last element.
     owned.push_back(std::unique_ptr<char[]>(new char[static_cast<std::size_t>(total) + 64]));
     launch.buffers[i] = {owned.back().get(), 0, elements};
@@ -109,7 +118,8 @@ std::vector<std::unique_ptr<char[]>> add_scratch(const kernel::Kernel& k, int wo
 }  // namespace
 
 struct Function::Impl {
-  Impl(Program program, Device device, Options options) : instances(std::move(program)), device(std::move(device)), options(std::move(options)) {}
+  Impl(Program program, Device device, Options options)
+      : instances(std::move(program)), device(std::move(device)), options(std::move(options)) {}
 
   const Compiled& compiled(const Bound& bound, bool read_data, bool executable) {
     const ir::Program& p = bound.instance->inlined;
@@ -150,7 +160,8 @@ struct Function::Impl {
       oracle::Result result = oracle::run(bound.instance->program, bound.inputs);
       std::size_t o = 0;
       for (std::size_t t = 0; t < bound.inputs.tensors.size(); ++t)
-        if (bound.instance->program.tensors[t].access != ir::Access::in) runtime::write(result.outputs[o++], bound.inputs.tensors[t]);
+        if (bound.instance->program.tensors[t].access != ir::Access::in)
+          runtime::write(result.outputs[o++], bound.inputs.tensors[t]);
       return;
     }
     const Compiled& c = compiled(bound, true, true);
@@ -203,7 +214,8 @@ std::string Function::emit(const Arguments& arguments, const std::string& as) co
     backends::require("cpu");
     return cpu::emit(kernel::expand(c.kernel), as);
   }
-  throw Error(ErrorCode::bad_argument, {}, fmt::format("a program is not emitted as `{}`", as), "the forms are tile, kernel, llvm, asm");
+  throw Error(ErrorCode::bad_argument, {}, fmt::format("a program is not emitted as `{}`", as),
+              "the forms are tile, kernel, llvm, asm");
 }
 
 std::size_t Function::compiles() const { return impl_->compiles; }
@@ -238,10 +250,12 @@ Probe probe(const Program& program, const Arguments& arguments, const std::strin
     for (ir::AxisId axis : p[value].axes)
       if (!p[axis].program) out.axes.push_back(p[axis].name);
     out.shape = result.probe->shape;
-    for (const ops::Scalar& s : result.probe->values) out.values.push_back(is_float(p[value].dtype) ? s.f : static_cast<double>(s.i));
+    for (const ops::Scalar& s : result.probe->values)
+      out.values.push_back(is_float(p[value].dtype) ? s.f : static_cast<double>(s.i));
     return out;
   }
-  throw Error(ErrorCode::unknown_name, {}, fmt::format("{} names no value `{}`", p.name, name), known.empty() ? "it names no value" : "its names are " + known);
+  throw Error(ErrorCode::unknown_name, {}, fmt::format("{} names no value `{}`", p.name, name),
+              known.empty() ? "it names no value" : "its names are " + known);
 }
 
 ContractBounds contract_bounds(const Program& program, const Arguments& arguments, const std::string& parameter) {

@@ -1,6 +1,6 @@
-// The rule of the language: a float is right within the running error bound of the float64 oracle; an integer, boolean or index is right
-// when it equals the typed oracle, or, where rounding may decide it, within the bound.
-// SPDX-License-Identifier: Apache-2.0
+// The rule of the language: a float is right within the running error bound of the float64 oracle; an integer, boolean or index
+// is right when it equals the typed oracle, or, where rounding may decide it, within the bound. SPDX-License-Identifier:
+// Apache-2.0
 #include "runtime/judge.h"
 
 #include <cmath>
@@ -62,7 +62,8 @@ std::vector<Judgement> judge(const ir::Program& p, const oracle::Inputs& inputs,
       ops::Scalar s = ops::load(view.dtype, element);
       bool is_real = is_float(view.dtype);
       double value = is_real ? s.f : static_cast<double>(s.i), bound = ref.error[i];
-      double expected = is_real ? ref.values[i].f : static_cast<double>(needs_typed ? typed.outputs[o].values[i].i : ref.values[i].i);
+      double expected =
+          is_real ? ref.values[i].f : static_cast<double>(needs_typed ? typed.outputs[o].values[i].i : ref.values[i].i);
       double distance = std::fabs(value - expected);
       bool ok;
       if (is_real) {
@@ -70,7 +71,8 @@ std::vector<Judgement> judge(const ir::Program& p, const oracle::Inputs& inputs,
         if (!std::isfinite(expected) && std::isfinite(bound) && !same_float(value, expected)) ok = false;
         if (!same_float(value, expected) && bound > std::fabs(expected) && bound > 1e-30) ++j.unjudged;
       } else {
-        ok = s.i == typed.outputs[o].values[i].i || (bound > 0 && (std::isinf(bound) || std::fabs(value - static_cast<double>(ref.values[i].i)) <= bound));
+        ok = s.i == typed.outputs[o].values[i].i ||
+             (bound > 0 && (std::isinf(bound) || std::fabs(value - static_cast<double>(ref.values[i].i)) <= bound));
         if (bound > 0) ++j.unjudged;
       }
       if (!same_float(value, expected) && std::isfinite(distance)) {

@@ -43,7 +43,8 @@ std::pair<std::vector<Program>, std::string> resolve(const std::string& spec) {
     if (name == spec) return {wrap(std::string(text), name + ".tile"), ""};
   std::string names;
   for (const std::string& name : shipped_programs()) names += (names.empty() ? "" : ", ") + name;
-  throw Error(ErrorCode::unknown_name, {}, fmt::format("`{}` is neither a file nor a shipped program", spec), "the shipped programs are " + names);
+  throw Error(ErrorCode::unknown_name, {}, fmt::format("`{}` is neither a file nor a shipped program", spec),
+              "the shipped programs are " + names);
 }
 
 }  // namespace
@@ -53,9 +54,12 @@ std::string Program::name() const { return source_->signature().name; }
 std::vector<Program::Parameter> Program::parameters() const {
   std::vector<Parameter> parameters;
   for (const language::Parameter& p : source_->signature().parameters) {
-    Parameter out{p.name, Parameter::Kind::scalar, p.dtype ? std::string(cosmati::name(*p.dtype)) : p.variable, "", p.has_default};
+    Parameter out{p.name, Parameter::Kind::scalar, p.dtype ? std::string(cosmati::name(*p.dtype)) : p.variable, "",
+                  p.has_default};
     if (p.is_tensor) {
-      out.kind = p.access == ir::Access::in ? Parameter::Kind::in : p.access == ir::Access::out ? Parameter::Kind::out : Parameter::Kind::inout;
+      out.kind = p.access == ir::Access::in    ? Parameter::Kind::in
+                 : p.access == ir::Access::out ? Parameter::Kind::out
+                                               : Parameter::Kind::inout;
       for (const std::string& dim : p.dim_names) out.shape += (out.shape.empty() ? "[" : ", ") + dim;
       out.shape += out.shape.empty() ? "[]" : "]";
     }
@@ -71,7 +75,8 @@ Program load(const std::string& spec) {
   if (programs.empty()) throw Error(ErrorCode::syntax, {spec, 0, 0}, fmt::format("{} holds no program", spec));
   if (wanted.empty()) {
     if (programs.size() == 1) return programs[0];
-    throw Error(ErrorCode::unknown_name, {}, fmt::format("{} holds {} programs", spec, programs.size()), fmt::format("name one as {}:NAME; they are {}", spec, listed(programs)));
+    throw Error(ErrorCode::unknown_name, {}, fmt::format("{} holds {} programs", spec, programs.size()),
+                fmt::format("name one as {}:NAME; they are {}", spec, listed(programs)));
   }
   for (const Program& program : programs)
     if (program.name() == wanted) return program;
@@ -91,7 +96,8 @@ std::vector<std::string> shipped_programs() {
   return names;
 }
 
-std::string print(const Program& program, const std::vector<std::pair<std::string, DType>>& types, const std::vector<std::pair<std::string, int>>& packs) {
+std::string print(const Program& program, const std::vector<std::pair<std::string, DType>>& types,
+                  const std::vector<std::pair<std::string, int>>& packs) {
   language::Binding binding;
   binding.types.insert(types.begin(), types.end());
   binding.packs.insert(packs.begin(), packs.end());

@@ -12,7 +12,9 @@ namespace cosmati::runtime {
 
 std::optional<OwnedInputs> random_inputs(const ir::Program& p, std::uint64_t seed, std::int64_t largest_extent) {
   std::mt19937_64 random(seed * 0x9e3779b97f4a7c15u + 12345);
-  auto below = [&](std::int64_t n) { return n <= 0 ? std::int64_t{0} : static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n)); };
+  auto below = [&](std::int64_t n) {
+    return n <= 0 ? std::int64_t{0} : static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n));
+  };
   auto normal = [&] {
     double total = -6;
     for (int i = 0; i < 12; ++i) total += static_cast<double>(random() >> 11) * 0x1p-53;
@@ -79,7 +81,8 @@ std::optional<OwnedInputs> random_inputs(const ir::Program& p, std::uint64_t see
       std::int64_t first = lo ? lo->i : hi ? std::min<std::int64_t>(0, hi->i - 4) : is_signed(tensor.dtype) ? -4 : 0;
       std::int64_t last = hi ? hi->i : first + 9;
       if (byte_size(tensor.dtype) < 8) {  // contracts may be wider than the type
-        const std::int64_t values = std::int64_t{1} << (8 * byte_size(tensor.dtype)), least = is_signed(tensor.dtype) ? -values / 2 : 0;
+        const std::int64_t values = std::int64_t{1} << (8 * byte_size(tensor.dtype)),
+                           least = is_signed(tensor.dtype) ? -values / 2 : 0;
         first = std::max(first, least);
         last = std::min(last, least + values);
       }
@@ -95,7 +98,8 @@ std::optional<OwnedInputs> random_inputs(const ir::Program& p, std::uint64_t see
       }
       if (tensor.contract.sorted && !view.shape.empty() && view.shape.back() > 0)
         for (std::int64_t i = 0; i < elements; i += view.shape.back())
-          std::sort(values.begin() + i, values.begin() + i + view.shape.back(), [](const auto& a, const auto& b) { return a.i < b.i; });
+          std::sort(values.begin() + i, values.begin() + i + view.shape.back(),
+                    [](const auto& a, const auto& b) { return a.i < b.i; });
     } else if (is_bool(tensor.dtype)) {
       for (ops::Scalar& v : values) v.i = below(2);
     } else {

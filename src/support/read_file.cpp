@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cosmati/error.h>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>

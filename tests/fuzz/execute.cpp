@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -25,9 +26,11 @@ struct Found {  // thrown inside this file only
 };
 [[noreturn]] void fail(std::string kind, std::string detail) { throw Found{{std::move(kind), std::move(detail)}}; }
 
-// What a launch may refuse although the program is proven: arguments that the fuzzer does not make well, and combinations that are
-// documented as not built.
-bool may_refuse_launch(ErrorCode code) { return code == ErrorCode::bad_argument || code == ErrorCode::extent_mismatch || code == ErrorCode::not_supported; }
+// What a launch may refuse although the program is proven: arguments that the fuzzer does not make well, and combinations that
+// are documented as not built.
+bool may_refuse_launch(ErrorCode code) {
+  return code == ErrorCode::bad_argument || code == ErrorCode::extent_mismatch || code == ErrorCode::not_supported;
+}
 
 bool has_cpu() {
   for (const backends::Backend& b : backends::list())
@@ -126,7 +129,8 @@ class Execution {
   void call(const Function& f, const Arrays& a, const std::string& what) const {
     f(a.arguments);
     for (std::size_t t = 0; t < a.tensors.size(); ++t)
-      if (std::string damage = a.tensors[t]->damage(); !damage.empty()) fail("damage", fmt::format("{}: {}: {}", what, p_.tensors[t].name, damage));
+      if (std::string damage = a.tensors[t]->damage(); !damage.empty())
+        fail("damage", fmt::format("{}: {}: {}", what, p_.tensors[t].name, damage));
   }
 
   void same(const Arrays& a, const Arrays& b, const std::string& kind, const std::string& what) const {
@@ -138,7 +142,8 @@ class Execution {
         if (std::memcmp(&x[i], &y[i], bytes) == 0) continue;
         const ops::Scalar p = ops::load(p_.tensors[t].dtype, &x[i]), q = ops::load(p_.tensors[t].dtype, &y[i]);
         fail(kind, fmt::format("{}: element {} of {} (row-major) is {} and {}", what, i / bytes, p_.tensors[t].name,
-                               is_float(p_.tensors[t].dtype) ? p.f : static_cast<double>(p.i), is_float(p_.tensors[t].dtype) ? q.f : static_cast<double>(q.i)));
+                               is_float(p_.tensors[t].dtype) ? p.f : static_cast<double>(p.i),
+                               is_float(p_.tensors[t].dtype) ? q.f : static_cast<double>(q.i)));
       }
     }
   }
@@ -149,12 +154,14 @@ class Execution {
       if (j.ok) continue;
       std::string at;
       for (std::int64_t i : j.at) at += fmt::format("{}{}", at.empty() ? "" : ", ", i);
-      fail(who + " is wrong", fmt::format("{}[{}] is {}, the oracle has {} with a bound of {} at its worst element", j.output, at, j.got, j.expected, j.bound));
+      fail(who + " is wrong", fmt::format("{}[{}] is {}, the oracle has {} with a bound of {} at its worst element", j.output, at,
+                                          j.got, j.expected, j.bound));
     }
   }
 
   // The typed oracle rounds as a device may, so it is held against the bound too.
-  void judge_typed(const Program& program, const runtime::OwnedInputs& owned, const Arrays& before, const std::vector<Layout>& layouts) {
+  void judge_typed(const Program& program, const runtime::OwnedInputs& owned, const Arrays& before,
+                   const std::vector<Layout>& layouts) {
     const oracle::Result typed = oracle::run(p_, owned.inputs, {oracle::Mode::typed, {}, {}, false});
     const Arrays after = arrays(owned.inputs, layouts, Poison::nan);
     std::size_t o = 0;
@@ -163,15 +170,27 @@ class Execution {
     judged(program, before, after, "the typed oracle");
   }
 
+  // How many points all axes have together: about what one value costs.
+  static double points(const oracle::Inputs& inputs) {
+    double n = 1;
+    for (std::int64_t extent : inputs.extents) n *= static_cast<double>(std::max<std::int64_t>(1, extent));
+    return n;
+  }
+
   void launch(const Program& program, const Program& again, int r) {
     std::optional<runtime::OwnedInputs> owned;
-    for (std::uint64_t attempt = 0; attempt < 4 && !owned; ++attempt) owned = runtime::random_inputs(p_, c_.seed * 64 + static_cast<std::uint64_t>(r) * 8 + attempt, c_.largest_extent);
+    for (std::uint64_t attempt = 0; attempt < 8 && !owned; ++attempt) {
+      const std::int64_t largest = attempt < 4 ? c_.largest_extent : std::min<std::int64_t>(c_.largest_extent, 5);
+      owned = runtime::random_inputs(p_, c_.seed * 64 + static_cast<std::uint64_t>(r) * 8 + attempt, largest);
+      if (owned && points(owned->inputs) > 40000) owned.reset();
+    }
     if (!owned) {
       ++counts_.impossible_arguments;
       return;
     }
     std::vector<Layout> layouts;
-    for (const TensorView& view : owned->inputs.tensors) layouts.push_back(r == 0 ? dense_layout(view.shape) : random_layout(view.shape, random_));
+    for (const TensorView& view : owned->inputs.tensors)
+      layouts.push_back(r == 0 ? dense_layout(view.shape) : random_layout(view.shape, random_));
     Options options;
     if (r > 0) options.knobs = random_knobs();
     const Arrays before = arrays(owned->inputs, layouts, Poison::nan);
@@ -196,12 +215,14 @@ class Execution {
     }
     ++counts_.runs;
     for (std::size_t t = 0; t < p_.tensors.size(); ++t)
-      if (p_.tensors[t].access != ir::Access::in) counts_.elements += static_cast<std::uint64_t>(owned->inputs.tensors[t].elements());
+      if (p_.tensors[t].access != ir::Access::in)
+        counts_.elements += static_cast<std::uint64_t>(owned->inputs.tensors[t].elements());
     try {
       judge_typed(program, *owned, before, layouts);
       judged(program, before, simulated, "sim");
       if (has_cpu()) {
-        const Function cpu(r % 2 ? again : program, Device::cpu(1 + static_cast<int>(random_() % 3)), r % 2 ? Options{} : options);
+        const Function cpu(r % 2 ? again : program, Device::cpu(1 + static_cast<int>(random_() % 3)),
+                           r % 2 ? Options{} : options);
         const Arrays first = arrays(owned->inputs, layouts, Poison::nan), second = arrays(owned->inputs, layouts, Poison::huge);
         call(cpu, first, "cpu");
         same(simulated, first, "sim and cpu differ", "sim and cpu");

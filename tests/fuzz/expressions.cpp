@@ -23,16 +23,22 @@ Expr Generator::literal(Class klass) {
     case Class::real:
       return {Tree::expr(chance(8) ? pick({"inf", "(-inf)", "nan", "1e30", "1e-40", "65504"})
                                    : pick({"0", "1", "2", "0.5", "(-1)", "1e-3", "3", "0.1", "(-0.75)", "127"}))};
-    case Class::integer: return {Tree::expr(pick({"0", "1", "2", "3", "(-1)", "5", "7", "255", "(-128)"}))};
-    case Class::word: return {Tree::expr(pick({"u32(1)", "u32(7)", "u32(255)", "u32(-1)"}))};
-    case Class::boolean: return {Tree::expr(pick({"true", "false"}))};
+    case Class::integer:
+      return {Tree::expr(pick({"0", "1", "2", "3", "(-1)", "5", "7", "255", "(-128)"}))};
+    case Class::word:
+      return {Tree::expr(pick({"u32(1)", "u32(7)", "u32(255)", "u32(-1)"}))};
+    case Class::boolean:
+      return {Tree::expr(pick({"true", "false"}))};
   }
   return {};
 }
 
 Expr Generator::coordinate(Class klass, int axis) {
   const Mask mask = Mask{1} << axis;
-  const char* text = klass == Class::real ? "f32($)" : klass == Class::integer ? "$" : klass == Class::word ? "u32($)" : "($ < 2)";
+  const char* text = klass == Class::real      ? "f32($)"
+                     : klass == Class::integer ? "$"
+                     : klass == Class::word    ? "u32($)"
+                                               : "($ < 2)";
   return {Tree::expr(text, {Tree::expr(name_of(axis))}), mask, 0};
 }
 
@@ -82,12 +88,18 @@ Expr Generator::gen(Class klass, Scope scope, int depth) {
     if (klass == Class::real && chance(6) && !defs_.empty()) return defined(scope, depth - 1);
     if (klass == Class::real && chance(5) && !reducers_.empty()) return user_reduction(scope, depth - 1);
   }
-  if (chance(7)) return join("where($, $, $)", {gen(Class::boolean, scope, depth - 1), gen(klass, scope, depth - 1), gen(klass, scope, depth - 1)});
+  if (chance(7))
+    return join("where($, $, $)",
+                {gen(Class::boolean, scope, depth - 1), gen(klass, scope, depth - 1), gen(klass, scope, depth - 1)});
   switch (klass) {
-    case Class::real: return real(scope, depth - 1);
-    case Class::integer: return integer(scope, depth - 1);
-    case Class::word: return word(scope, depth - 1);
-    case Class::boolean: return boolean(scope, depth - 1);
+    case Class::real:
+      return real(scope, depth - 1);
+    case Class::integer:
+      return integer(scope, depth - 1);
+    case Class::word:
+      return word(scope, depth - 1);
+    case Class::boolean:
+      return boolean(scope, depth - 1);
   }
   return atom(klass, scope);
 }
@@ -96,44 +108,66 @@ Expr Generator::real(Scope scope, int depth) {
   auto one = [&] { return gen(Class::real, scope, depth); };
   switch (below(16)) {
     case 0:
-    case 1: return join("($ + $)", {one(), one()});
-    case 2: return join("($ - $)", {one(), one()});
+    case 1:
+      return join("($ + $)", {one(), one()});
+    case 2:
+      return join("($ - $)", {one(), one()});
     case 3:
-    case 4: return join("($ * $)", {one(), one()});
-    case 5: return join("($ / $)", {one(), one()});
-    case 6: return join("(-$)", {one()});
+    case 4:
+      return join("($ * $)", {one(), one()});
+    case 5:
+      return join("($ / $)", {one(), one()});
+    case 6:
+      return join("(-$)", {one()});
     case 7:
     case 8: {
-      std::string f = pick({"abs", "sign", "floor", "ceil", "trunc", "round", "sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tanh",
-                            "erf", "sigmoid", "gelu", "silu"});
+      std::string f = pick({"abs", "sign", "floor", "ceil", "trunc", "round", "sqrt", "rsqrt",   "exp",  "exp2", "expm1",
+                            "log", "log2", "log1p", "sin",  "cos",   "tanh",  "erf",  "sigmoid", "gelu", "silu"});
       return join((f + "($)").c_str(), {one()});
     }
     case 9: {
       std::string f = pick({"maximum", "minimum", "maximum_num", "minimum_num", "exp_diff", "pow"});
       return join((f + "($, $)").c_str(), {one(), one()});
     }
-    case 10: return join(chance(50) ? "clamp($, $, $)" : "fma($, $, $)", {one(), one(), one()});
-    case 11: return join((pick({"f32", "bf16", "f16", "f64", "f8e4m3", "f8e5m2"}) + "($)").c_str(), {one()});
-    case 12: return join(chance(80) ? "f32($)" : "f64($)", {gen(Class::integer, scope, depth)});
-    case 13: return join("f32($)", {gen(chance(50) ? Class::boolean : Class::word, scope, depth)});
-    case 14: return join("(2 * $)", {one()});
-    default: return chance(25) ? join("bits_f32($)", {gen(Class::word, scope, depth)}) : join("($ * $)", {one(), literal(Class::real)});
+    case 10:
+      return join(chance(50) ? "clamp($, $, $)" : "fma($, $, $)", {one(), one(), one()});
+    case 11:
+      return join((pick({"f32", "bf16", "f16", "f64", "f8e4m3", "f8e5m2"}) + "($)").c_str(), {one()});
+    case 12:
+      return join(chance(80) ? "f32($)" : "f64($)", {gen(Class::integer, scope, depth)});
+    case 13:
+      return join("f32($)", {gen(chance(50) ? Class::boolean : Class::word, scope, depth)});
+    case 14:
+      return join("(2 * $)", {one()});
+    default:
+      return chance(25) ? join("bits_f32($)", {gen(Class::word, scope, depth)}) : join("($ * $)", {one(), literal(Class::real)});
   }
 }
 
 Expr Generator::integer(Scope scope, int depth) {
   auto one = [&] { return gen(Class::integer, scope, depth); };
   switch (below(11)) {
-    case 0: return join("($ + $)", {one(), one()});
-    case 1: return join("($ - $)", {one(), one()});
-    case 2: return join("($ * $)", {one(), one()});
-    case 3: return join(chance(50) ? "($ // $)" : "($ % $)", {one(), one()});
-    case 4: return join(("($ " + pick({"&", "|", "^"}) + " $)").c_str(), {one(), one()});
-    case 5: return join(chance(50) ? "($ << $)" : "($ >> $)", {one(), one()});
-    case 6: return join((pick({"maximum", "minimum", "maximum_num", "minimum_num"}) + "($, $)").c_str(), {one(), one()});
-    case 7: return join((pick({"abs($)", "sign($)", "(-$)"})).c_str(), {one()});
-    case 8: return join("clamp($, $, $)", {one(), one(), one()});
-    case 9: return join((pick({"i32", "i8", "i64", "i16", "u8", "u16"}) + "($)").c_str(), {gen(pick(std::vector<Class>{Class::real, Class::integer, Class::boolean, Class::word}), scope, depth)});
+    case 0:
+      return join("($ + $)", {one(), one()});
+    case 1:
+      return join("($ - $)", {one(), one()});
+    case 2:
+      return join("($ * $)", {one(), one()});
+    case 3:
+      return join(chance(50) ? "($ // $)" : "($ % $)", {one(), one()});
+    case 4:
+      return join(("($ " + pick({"&", "|", "^"}) + " $)").c_str(), {one(), one()});
+    case 5:
+      return join(chance(50) ? "($ << $)" : "($ >> $)", {one(), one()});
+    case 6:
+      return join((pick({"maximum", "minimum", "maximum_num", "minimum_num"}) + "($, $)").c_str(), {one(), one()});
+    case 7:
+      return join((pick({"abs($)", "sign($)", "(-$)"})).c_str(), {one()});
+    case 8:
+      return join("clamp($, $, $)", {one(), one(), one()});
+    case 9:
+      return join((pick({"i32", "i8", "i64", "i16", "u8", "u16"}) + "($)").c_str(),
+                  {gen(pick(std::vector<Class>{Class::real, Class::integer, Class::boolean, Class::word}), scope, depth)});
     default: {
       Mask plain = 0;
       for (int axis : axes_of(launch_axes()))
@@ -147,17 +181,23 @@ Expr Generator::integer(Scope scope, int depth) {
 Expr Generator::word(Scope scope, int depth) {
   auto one = [&] { return gen(Class::word, scope, depth); };
   switch (below(7)) {
-    case 0: return join(("($ " + pick({"+", "-", "*"}) + " $)").c_str(), {one(), one()});
-    case 1: return join(("($ " + pick({"&", "|", "^"}) + " $)").c_str(), {one(), one()});
-    case 2: return join(("($ " + pick({"<<", ">>"}) + " $)").c_str(), {one(), one()});
-    case 3: return join(("($ " + pick({"//", "%"}) + " $)").c_str(), {one(), one()});
+    case 0:
+      return join(("($ " + pick({"+", "-", "*"}) + " $)").c_str(), {one(), one()});
+    case 1:
+      return join(("($ " + pick({"&", "|", "^"}) + " $)").c_str(), {one(), one()});
+    case 2:
+      return join(("($ " + pick({"<<", ">>"}) + " $)").c_str(), {one(), one()});
+    case 3:
+      return join(("($ " + pick({"//", "%"}) + " $)").c_str(), {one(), one()});
     case 4: {
       // The bits of a NaN are nobody's promise.
       Expr x = gen(Class::real, scope, std::min(depth, 1));
       return join("bits_u32(f32(maximum_num($, (-1e30))))", {std::move(x)});
     }
-    case 5: return join("u32($)", {gen(pick(std::vector<Class>{Class::real, Class::integer, Class::boolean}), scope, depth)});
-    default: return join((pick({"minimum", "maximum"}) + "($, $)").c_str(), {one(), one()});
+    case 5:
+      return join("u32($)", {gen(pick(std::vector<Class>{Class::real, Class::integer, Class::boolean}), scope, depth)});
+    default:
+      return join((pick({"minimum", "maximum"}) + "($, $)").c_str(), {one(), one()});
   }
 }
 
@@ -168,12 +208,17 @@ Expr Generator::boolean(Scope scope, int depth) {
     case 1:
     case 2: {
       Class klass = pick(std::vector<Class>{Class::real, Class::real, Class::integer, Class::integer, Class::word});
-      return join(("($ " + pick({"==", "!=", "<", "<=", ">", ">="}) + " $)").c_str(), {gen(klass, scope, depth), gen(klass, scope, depth)});
+      return join(("($ " + pick({"==", "!=", "<", "<=", ">", ">="}) + " $)").c_str(),
+                  {gen(klass, scope, depth), gen(klass, scope, depth)});
     }
-    case 3: return join(chance(50) ? "($ and $)" : "($ or $)", {one(), one()});
-    case 4: return join("(not $)", {one()});
-    case 5: return join(chance(50) ? "is_nan($)" : "is_inf($)", {gen(Class::real, scope, depth)});
-    default: return join("bool($)", {gen(Class::integer, scope, depth)});
+    case 3:
+      return join(chance(50) ? "($ and $)" : "($ or $)", {one(), one()});
+    case 4:
+      return join("(not $)", {one()});
+    case 5:
+      return join(chance(50) ? "is_nan($)" : "is_inf($)", {gen(Class::real, scope, depth)});
+    default:
+      return join("bool($)", {gen(Class::integer, scope, depth)});
   }
 }
 

@@ -6,13 +6,14 @@
 
 namespace cosmati::fuzz {
 
-// Axes that a reduction in this scope may take away: no pack, program axes only where the scope wants them gone, ranges only where what they
-// depend on may appear in the result.
+// Axes that a reduction in this scope may take away: no pack, program axes only where the scope wants them gone, ranges only
+// where what they depend on may appear in the result.
 Mask Generator::reducible(Scope scope) const {
   Mask mask = 0;
   for (std::size_t a = 0; a < axes_.size(); ++a) {
     const AxisInfo& axis = axes_[a];
-    if ((streamed_ >> a & 1) || axis.pack || (axis.program && !(scope.finished >> a & 1)) || (axis.depends & ~scope.allowed)) continue;
+    if ((streamed_ >> a & 1) || axis.pack || (axis.program && !(scope.finished >> a & 1)) || (axis.depends & ~scope.allowed))
+      continue;
     mask |= Mask{1} << a;
   }
   return mask;
@@ -48,7 +49,9 @@ Expr Generator::reduction(Class klass, Scope scope, int depth) {
         return e;
       }
       if (chance(8)) from = Class::integer;
-      f = from == Class::integer ? "mean" : pick({"sum", "sum", "sum", "product", "min", "max", "max", "min_num", "max_num", "mean", "logsumexp"});
+      f = from == Class::integer
+              ? "mean"
+              : pick({"sum", "sum", "sum", "product", "min", "max", "max", "min_num", "max_num", "mean", "logsumexp"});
       break;
     case Class::integer:
       if (chance(25)) {
@@ -65,8 +68,12 @@ Expr Generator::reduction(Class klass, Scope scope, int depth) {
         f = pick({"sum", "product", "min", "max"});
       }
       break;
-    case Class::word: f = pick({"min", "max", "sum"}); break;
-    case Class::boolean: f = pick({"any", "all"}); break;
+    case Class::word:
+      f = pick({"min", "max", "sum"});
+      break;
+    case Class::boolean:
+      f = pick({"any", "all"});
+      break;
   }
   e = join((f + "($" + axes + option + ")").c_str(), {value(from)});
   e.axes = (e.axes & ~over) | depends;
@@ -173,7 +180,9 @@ Generator::Place Generator::place_in(int axis, Scope scope) {
     if (info.constant && other.constant && other.constant <= info.constant) inside.push_back(a);
   }
   const std::string name = info.name;
-  auto of = [&](const char* text, int a, bool safe) { return Place{Tree::expr(text, {Tree::expr(name_of(a))}), Mask{1} << a, safe}; };
+  auto of = [&](const char* text, int a, bool safe) {
+    return Place{Tree::expr(text, {Tree::expr(name_of(a))}), Mask{1} << a, safe};
+  };
   if (!inside.empty() && chance(72)) return of("$", pick(inside), true);
   switch (below(8)) {
     case 0:
@@ -183,7 +192,9 @@ Generator::Place Generator::place_in(int axis, Scope scope) {
       if (!inside.empty()) return of(chance(50) ? "($ + 1)" : "($ - 1)", pick(inside), false);
       break;
     case 2:
-      if (!inside.empty()) return chance(50) ? of(("minimum($ + 1, extent(" + name + ") - 1)").c_str(), pick(inside), true) : of("maximum($ - 1, 0)", pick(inside), true);
+      if (!inside.empty())
+        return chance(50) ? of(("minimum($ + 1, extent(" + name + ") - 1)").c_str(), pick(inside), true)
+                          : of("maximum($ - 1, 0)", pick(inside), true);
       break;
     case 3:
       if (!inside.empty()) return of(pick({"($ // 2)", "($ >> 1)", "($ & 3)"}).c_str(), pick(inside), true);
@@ -200,7 +211,8 @@ Generator::Place Generator::place_in(int axis, Scope scope) {
       if (!e.done) return {e.tree, e.axes, false};
       break;
     }
-    default: break;
+    default:
+      break;
   }
   if (inputs_ < 6 && chance(75)) {
     const TensorInfo index = tensors_[static_cast<std::size_t>(gather(axis, scope.allowed))];
@@ -213,7 +225,8 @@ Generator::Place Generator::place_in(int axis, Scope scope) {
 
 Generator::Place Generator::place_in(const DimInfo& dim, Scope scope) {
   switch (dim.kind) {
-    case DimInfo::Kind::axis: return place_in(dim.axis, scope);
+    case DimInfo::Kind::axis:
+      return place_in(dim.axis, scope);
     case DimInfo::Kind::offset: {
       Place at = place_in(dim.axis, scope);
       if (dim.number < 0) return {at.tree, at.axes, false};
@@ -233,18 +246,21 @@ Generator::Place Generator::place_in(const DimInfo& dim, Scope scope) {
     }
     case DimInfo::Kind::constant: {
       for (int a : axes_of(scope.allowed))
-        if (const int n = axes_[static_cast<std::size_t>(a)].constant; n && n <= dim.number && chance(60)) return {Tree::expr(name_of(a)), Mask{1} << a, true};
+        if (const int n = axes_[static_cast<std::size_t>(a)].constant; n && n <= dim.number && chance(60))
+          return {Tree::expr(name_of(a)), Mask{1} << a, true};
       return {Tree::expr(std::to_string(below(dim.number))), 0, true};
     }
-    case DimInfo::Kind::pack: return {Tree::form(name_of(dim.axis) + "..."), Mask{1} << dim.axis, true};
+    case DimInfo::Kind::pack:
+      return {Tree::form(name_of(dim.axis) + "..."), Mask{1} << dim.axis, true};
   }
   return {};
 }
 
 Expr Generator::access(const TensorInfo& tensor, Scope scope) {
   const Mask declared = mask_of(tensor.dims);
-  bool plain = std::all_of(tensor.dims.begin(), tensor.dims.end(),
-                           [](const DimInfo& d) { return d.kind == DimInfo::Kind::axis || d.kind == DimInfo::Kind::composite || d.kind == DimInfo::Kind::pack; });
+  bool plain = std::all_of(tensor.dims.begin(), tensor.dims.end(), [](const DimInfo& d) {
+    return d.kind == DimInfo::Kind::axis || d.kind == DimInfo::Kind::composite || d.kind == DimInfo::Kind::pack;
+  });
   if (plain && !(declared & ~scope.allowed) && (tensor.dims.empty() || chance(60))) return {Tree::expr(tensor.name), declared, 0};
   Expr e;
   bool safe = true;

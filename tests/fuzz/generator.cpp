@@ -40,11 +40,16 @@ Mask Generator::mask_of(const std::vector<DimInfo>& dims) const {
 
 std::string Generator::dim_text(const DimInfo& dim) const {
   switch (dim.kind) {
-    case DimInfo::Kind::axis: return name_of(dim.axis);
-    case DimInfo::Kind::offset: return name_of(dim.axis) + (dim.number < 0 ? " - " : " + ") + std::to_string(std::abs(dim.number));
-    case DimInfo::Kind::composite: return "(" + name_of(dim.axis) + ", " + name_of(dim.fast) + ")";
-    case DimInfo::Kind::constant: return std::to_string(dim.number);
-    case DimInfo::Kind::pack: return name_of(dim.axis) + "...";
+    case DimInfo::Kind::axis:
+      return name_of(dim.axis);
+    case DimInfo::Kind::offset:
+      return name_of(dim.axis) + (dim.number < 0 ? " - " : " + ") + std::to_string(std::abs(dim.number));
+    case DimInfo::Kind::composite:
+      return "(" + name_of(dim.axis) + ", " + name_of(dim.fast) + ")";
+    case DimInfo::Kind::constant:
+      return std::to_string(dim.number);
+    case DimInfo::Kind::pack:
+      return name_of(dim.axis) + "...";
   }
   return {};
 }
@@ -52,7 +57,8 @@ std::string Generator::dim_text(const DimInfo& dim) const {
 Tree Generator::parameter(const TensorInfo& tensor) {
   std::string dims;
   for (const DimInfo& dim : tensor.dims) dims += (dims.empty() ? "" : ", ") + dim_text(dim);
-  return Tree::form(tensor.access + " " + tensor.name + ": " + tensor.type + "[" + dims + "]$", {Tree::list("", {tensor.contract})});
+  return Tree::form(tensor.access + " " + tensor.name + ": " + tensor.type + "[" + dims + "]$",
+                    {Tree::list("", {tensor.contract})});
 }
 
 std::string Generator::type_of(Class klass) {
@@ -63,8 +69,10 @@ std::string Generator::type_of(Class klass) {
     case Class::integer:
       if (has_int_variable_ && chance(40)) return "K";
       return pick({"i32", "i32", "i32", "i8", "i64", "u8", "i16", "u16"});
-    case Class::word: return "u32";
-    case Class::boolean: return "bool";
+    case Class::word:
+      return "u32";
+    case Class::boolean:
+      return "bool";
   }
   return {};
 }
@@ -73,7 +81,8 @@ void Generator::make_axes() {
   if (chance(12)) axes_.push_back({some_name({"rows", "lead"}), true});
   const int plain = 2 + below(3);
   for (int i = 0; i < plain; ++i) {
-    AxisInfo axis{some_name({"row", "col", "b", "s", "c", "d", "k", "n", "m", "i", "j", "tok", "head", "group", "tile", "in", "sorted", "let", "phase", "worker"})};
+    AxisInfo axis{some_name({"row", "col", "b",    "s",     "c",    "d",  "k",      "n",   "m",     "i",
+                             "j",   "tok", "head", "group", "tile", "in", "sorted", "let", "phase", "worker"})};
     axis.within = static_cast<int>(axes_.size());
     axes_.push_back(axis);
   }
@@ -124,7 +133,8 @@ void Generator::make_scalars() {
     head_.kids.push_back(Tree::form(name + " = extent(" + name_of(pick(plain)) + ") // 2"));
     values_.push_back({name, Class::integer, 0, 0, true});
   }
-  if (chance(8)) head_.kids.push_back(Tree::form("require extent(" + name_of(pick(plain)) + ") " + pick({"> 0", ">= 2", "!= 3"})));
+  if (chance(8))
+    head_.kids.push_back(Tree::form("require extent(" + name_of(pick(plain)) + ") " + pick({"> 0", ">= 2", "!= 3"})));
 }
 
 // Bodies see their own parameters only.
@@ -148,29 +158,35 @@ void Generator::make_functions() {
   if (chance(30)) {
     switch (below(5)) {
       case 0:
-        files_.kids.push_back(Tree::form("reducer lse(x) {\n  identity m = -inf, s = 0\n  lift m = x, s = 1\n"
-                                         "  merge m = maximum(a.m, b.m), s = a.s * exp_diff(a.m, m) + b.s * exp_diff(b.m, m)\n  finish m + log(s)\n}"));
+        files_.kids.push_back(Tree::form(
+            "reducer lse(x) {\n  identity m = -inf, s = 0\n  lift m = x, s = 1\n"
+            "  merge m = maximum(a.m, b.m), s = a.s * exp_diff(a.m, m) + b.s * exp_diff(b.m, m)\n  finish m + log(s)\n}"));
         reducers_.push_back({"lse", 1, 1, 1});
         break;
       case 1:
-        files_.kids.push_back(Tree::form("reducer spread(x) {\n  identity lo = inf, hi = -inf\n  lift lo = x, hi = x\n"
-                                         "  merge lo = minimum(a.lo, b.lo), hi = maximum(a.hi, b.hi)\n  finish hi - lo\n}"));
+        files_.kids.push_back(
+            Tree::form("reducer spread(x) {\n  identity lo = inf, hi = -inf\n  lift lo = x, hi = x\n"
+                       "  merge lo = minimum(a.lo, b.lo), hi = maximum(a.hi, b.hi)\n  finish hi - lo\n}"));
         reducers_.push_back({"spread", 1, 1, 1});
         break;
       case 2:
-        files_.kids.push_back(Tree::form("reducer weighted(x, w) {\n  identity s = 0, n = 0\n  lift s = x * w, n = w\n  merge s = a.s + b.s, n = a.n + b.n\n"
-                                         "  finish where(n == 0, 0, s / n)\n}"));
+        files_.kids.push_back(Tree::form(
+            "reducer weighted(x, w) {\n  identity s = 0, n = 0\n  lift s = x * w, n = w\n  merge s = a.s + b.s, n = a.n + b.n\n"
+            "  finish where(n == 0, 0, s / n)\n}"));
         reducers_.push_back({"weighted", 2, 1, 1});
         break;
       case 3:
-        files_.kids.push_back(Tree::form("reducer affine(m, c) {\n  identity p = 1, q = 0\n  lift p = m, q = c\n  merge p = a.p * b.p, q = a.q * b.p + b.q\n"
-                                         "  finish q\n}"));
+        files_.kids.push_back(Tree::form(
+            "reducer affine(m, c) {\n  identity p = 1, q = 0\n  lift p = m, q = c\n  merge p = a.p * b.p, q = a.q * b.p + b.q\n"
+            "  finish q\n}"));
         reducers_.push_back({"affine", 2, 1, 1, true});
         break;
       default:
-        files_.kids.push_back(Tree::form("reducer best(x, i) {\n  identity v = -inf, i = -1\n  lift v = x, i = i\n"
-                                         "  merge v = maximum(a.v, b.v), i = where(a.v > b.v or (a.v == b.v and a.i < b.i and a.i >= 0) or b.i < 0, a.i, b.i)\n"
-                                         "  finish (v, i)\n}"));
+        files_.kids.push_back(
+            Tree::form("reducer best(x, i) {\n  identity v = -inf, i = -1\n  lift v = x, i = i\n"
+                       "  merge v = maximum(a.v, b.v), i = where(a.v > b.v or (a.v == b.v and a.i < b.i and a.i >= 0) or b.i < "
+                       "0, a.i, b.i)\n"
+                       "  finish (v, i)\n}"));
         reducers_.push_back({"best", 2, 1, 2, false, true});
         break;
     }
@@ -209,7 +225,8 @@ int Generator::input(Class klass, Mask allowed) {
     }
   }
   if (chance(6)) tensor.dims.push_back({DimInfo::Kind::constant, -1, -1, 1 + below(3)});
-  if (klass == Class::integer && chance(30)) tensor.contract = Tree::form(pick({" in 0 .. 5", " in -3 .. 4 sorted", " sorted", " in 0 .. 100 distinct"}));
+  if (klass == Class::integer && chance(30))
+    tensor.contract = Tree::form(pick({" in 0 .. 5", " in -3 .. 4 sorted", " sorted", " in 0 .. 100 distinct"}));
   tensors_.push_back(tensor);
   ++inputs_;
   return static_cast<int>(tensors_.size()) - 1;
@@ -223,7 +240,8 @@ int Generator::gather(int axis, Mask allowed) {
   tensor.klass = Class::integer;
   tensor.type = pick({"i32", "i32", "i64", "i16", "u8"});
   for (int a : axes_of(allowed & launch_axes()))
-    if (chance(40) && tensor.dims.size() < 2) tensor.dims.push_back({axes_[static_cast<std::size_t>(a)].pack ? DimInfo::Kind::pack : DimInfo::Kind::axis, a});
+    if (chance(40) && tensor.dims.size() < 2)
+      tensor.dims.push_back({axes_[static_cast<std::size_t>(a)].pack ? DimInfo::Kind::pack : DimInfo::Kind::axis, a});
   tensor.contract = Tree::form(" in 0 .. extent(" + name_of(axis) + ")" + (chance(10) ? " sorted" : ""));
   tensor.gathers = axis;
   tensors_.push_back(tensor);
@@ -240,7 +258,11 @@ void Generator::bind_axes() {
   for (std::size_t a = 0; a < axes_.size(); ++a) {
     if ((bound >> a & 1) || axes_[a].region || (axes_[a].within == static_cast<int>(a) && axes_[a].constant)) continue;
     if (axes_[a].within != static_cast<int>(a) && !axes_[a].pack) continue;
-    tensors_.push_back({some_name({"shape"}), "in", type_of(Class::real), Class::real, {{axes_[a].pack ? DimInfo::Kind::pack : DimInfo::Kind::axis, static_cast<int>(a)}}});
+    tensors_.push_back({some_name({"shape"}),
+                        "in",
+                        type_of(Class::real),
+                        Class::real,
+                        {{axes_[a].pack ? DimInfo::Kind::pack : DimInfo::Kind::axis, static_cast<int>(a)}}});
   }
 }
 
@@ -255,7 +277,9 @@ Generated Generator::run() {
   bind_axes();
   for (const TensorInfo& tensor : tensors_) params_.kids.push_back(parameter(tensor));
   std::shuffle(params_.kids.begin(), params_.kids.end(), random_);
-  auto used = [&](const char* variable) { return std::any_of(tensors_.begin(), tensors_.end(), [&](const TensorInfo& t) { return t.type == variable; }); };
+  auto used = [&](const char* variable) {
+    return std::any_of(tensors_.begin(), tensors_.end(), [&](const TensorInfo& t) { return t.type == variable; });
+  };
   std::string variables;
   if (used("T")) {
     variables = "T: float";
@@ -270,8 +294,9 @@ Generated Generator::run() {
     if (axis.pack) g.packs[axis.name] = below(3);
     if (axis.program) program += (program.empty() ? "" : ", ") + axis.name + (axis.pack ? "..." : "");
   }
-  files_.kids.push_back(Tree::form("program fuzz" + (variables.empty() ? "" : "<" + variables + ">") + "($) {\n$\nparallel " + program + " {\n$\n}\n}",
-                                   {std::move(params_), std::move(head_), std::move(body_)}));
+  files_.kids.push_back(Tree::form(
+      "program fuzz" + (variables.empty() ? "" : "<" + variables + ">") + "($) {\n$\nparallel " + program + " {\n$\n}\n}",
+      {std::move(params_), std::move(head_), std::move(body_)}));
   g.tree = Tree::form("$\n", {std::move(files_)});
   return g;
 }

@@ -1,5 +1,5 @@
-// Random programs over the whole grammar, well typed by construction as far as axes and types go; what proofs refuse is left in, rarely.
-// SPDX-License-Identifier: Apache-2.0
+// Random programs over the whole grammar, well typed by construction as far as axes and types go; what proofs refuse is left in,
+// rarely. SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
 #include <map>
@@ -21,7 +21,8 @@ struct Generated {
 
 Generated generate(std::uint64_t seed);
 
-// ---- inside ------------------------------------------------------------------------------------------------------------------------
+// ---- inside
+// ------------------------------------------------------------------------------------------------------------------------
 using Mask = std::uint32_t;  // a set of axes, by number
 
 // What an expression computes in: any float, i32 or i64, u32, bool.
@@ -35,9 +36,9 @@ struct Expr {
 struct AxisInfo {
   std::string name;
   bool pack = false, program = false, region = false;
-  int constant = 0;   // the extent, where it is one
-  int within = -1;    // the axis of a dimension that every coordinate lies in
-  Mask depends = 0;   // axes of its range
+  int constant = 0;  // the extent, where it is one
+  int within = -1;   // the axis of a dimension that every coordinate lies in
+  Mask depends = 0;  // axes of its range
 };
 struct DimInfo {
   enum class Kind : unsigned char { axis, offset, composite, constant, pack } kind;
@@ -49,19 +50,19 @@ struct TensorInfo {
   Class klass;
   std::vector<DimInfo> dims;
   Tree contract = Tree::form("");
-  int gathers = -1;          // every element lies in the extent of this axis
+  int gathers = -1;  // every element lies in the extent of this axis
 };
 struct ValueInfo {
   std::string name;
   Class klass;
   Mask axes, done;
-  bool scalar;               // known at launch
+  bool scalar;  // known at launch
 };
 struct FunctionInfo {  // a def or a user's reducer
   std::string name;
-  int values, axes;    // how many of each it takes
+  int values, axes;  // how many of each it takes
   int results;
-  bool left = false;   // only correct in order
+  bool left = false;        // only correct in order
   bool coordinate = false;  // the second value is a coordinate
 };
 
@@ -148,7 +149,7 @@ class Generator {
   std::map<std::string, int> names_;
   Tree params_ = Tree::list(", "), head_ = Tree::list("\n"), body_ = Tree::list("\n"), files_ = Tree::list("\n");
   bool has_float_variable_ = false, has_int_variable_ = false;
-  Mask streamed_ = 0;    // the axis of the stream whose body is being made: a single point, or one piece
+  Mask streamed_ = 0;   // the axis of the stream whose body is being made: a single point, or one piece
   bool quiet_ = false;  // no new inputs: inside defs
   int inputs_ = 0;
 };

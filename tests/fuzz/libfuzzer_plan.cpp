@@ -10,9 +10,10 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace cosmati;
   static const ir::Program program = ir::inline_replaces(
-      language::parse("program softmax(in x: f32[row, col], out y: f32[row, col]) {\n  parallel row {\n    e = exp(x - max(x, col))\n"
-                      "    y[row, col] = e / sum(e, col)\n  }\n}\n",
-                      "softmax.tile")
+      language::parse(
+          "program softmax(in x: f32[row, col], out y: f32[row, col]) {\n  parallel row {\n    e = exp(x - max(x, col))\n"
+          "    y[row, col] = e / sum(e, col)\n  }\n}\n",
+          "softmax.tile")
           .back()
           ->instantiate({}));
   const std::string text(reinterpret_cast<const char*>(data), size);

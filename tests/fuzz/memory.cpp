@@ -72,7 +72,8 @@ Layout random_layout(const std::vector<std::int64_t>& shape, std::mt19937_64& ra
 Guarded::Guarded(const TensorView& from, const Layout& layout, Poison poison, bool read_only) {
   const std::int64_t bytes = byte_size(from.dtype);
   memory_.resize(static_cast<std::size_t>((layout.span + 2 * guard) * bytes));
-  for (std::size_t at = 0; at < memory_.size(); at += static_cast<std::size_t>(bytes)) ops::store(from.dtype, memory_.data() + at, poison_of(from.dtype, poison));
+  for (std::size_t at = 0; at < memory_.size(); at += static_cast<std::size_t>(bytes))
+    ops::store(from.dtype, memory_.data() + at, poison_of(from.dtype, poison));
   element_.resize(memory_.size(), false);
   view_ = from;
   view_.strides = layout.strides;

@@ -76,7 +76,8 @@ void Generator::region_axis() {
 }
 
 void Generator::let(Tree& into, Scope scope) {
-  Class klass = pick(std::vector<Class>{Class::real, Class::real, Class::real, Class::real, Class::integer, Class::boolean, Class::word});
+  Class klass =
+      pick(std::vector<Class>{Class::real, Class::real, Class::real, Class::real, Class::integer, Class::boolean, Class::word});
   Mask candidates = reducible(scope);
   if (candidates && chance(14)) {
     const int axis = pick_axis(candidates);
@@ -117,7 +118,8 @@ void Generator::let(Tree& into, Scope scope) {
   values_.push_back({name, klass, e.axes, e.done, false});
 }
 
-std::vector<Tree> Generator::tile_body(Tree& body, int axis, Scope scope, std::vector<std::string>& states, std::vector<Tree>& merges) {
+std::vector<Tree> Generator::tile_body(Tree& body, int axis, Scope scope, std::vector<std::string>& states,
+                                       std::vector<Tree>& merges) {
   const Mask t = Mask{1} << axis;
   Scope inside{scope.allowed | t, 0};
   const std::string name = name_of(axis);
@@ -143,7 +145,8 @@ std::vector<Tree> Generator::tile_body(Tree& body, int axis, Scope scope, std::v
     } else {
       const bool max = chance(50);
       states.push_back(state + (max ? " = -inf" : " = inf"));
-      nexts.push_back(Tree::form(state + (max ? " = maximum(" : " = minimum(") + state + (max ? ", max($, " : ", min($, ") + name + "))", {x.tree}));
+      nexts.push_back(Tree::form(
+          state + (max ? " = maximum(" : " = minimum(") + state + (max ? ", max($, " : ", min($, ") + name + "))", {x.tree}));
       merges.push_back(Tree::form(state + (max ? " = maximum(a." : " = minimum(a.") + state + ", b." + state + ")"));
     }
   }
@@ -211,7 +214,8 @@ void Generator::stream() {
         out.dims.push_back({pack ? DimInfo::Kind::pack : DimInfo::Kind::axis, d});
         index += (index.empty() ? "" : ", ") + name_of(d) + (pack ? "..." : "");
       }
-      inside.kids.push_back(Tree::form(out.name + "[" + index + "] = $", {cast_to_store(out.klass, out.type, gen(out.klass, scope, 2))}));
+      inside.kids.push_back(
+          Tree::form(out.name + "[" + index + "] = $", {cast_to_store(out.klass, out.type, gen(out.klass, scope, 2))}));
       tensors_.push_back(out);
     }
   }
@@ -221,7 +225,9 @@ void Generator::stream() {
   Tree next = Tree::list(", ", nexts);
   Tree merge = Tree::list("");
   if (!merges.empty()) merge.kids.push_back(Tree::form("merge $\n", {Tree::list(", ", merges)}));
-  body_.kids.push_back(Tree::form("stream " + std::string(tile ? "tile " : "") + name_of(axis) + " carry " + carry + " {\n$\nnext $\n$}", {inside, next, merge}));
+  body_.kids.push_back(
+      Tree::form("stream " + std::string(tile ? "tile " : "") + name_of(axis) + " carry " + carry + " {\n$\nnext $\n$}",
+                 {inside, next, merge}));
   values_ = outside;
   values_.insert(values_.end(), results.begin(), results.end());
 }
@@ -249,7 +255,8 @@ Expr Generator::finished_value(Class klass, Scope scope, int depth) {
 
 void Generator::store(Tree& into, int kind) {
   TensorInfo out;
-  out.klass = pick(std::vector<Class>{Class::real, Class::real, Class::real, Class::real, Class::integer, Class::integer, Class::boolean, Class::word});
+  out.klass = pick(std::vector<Class>{Class::real, Class::real, Class::real, Class::real, Class::integer, Class::integer,
+                                      Class::boolean, Class::word});
   out.type = out.klass == Class::integer ? pick({"i32", "i64", "i8", "i16", "u8"}) : type_of(out.klass);
   out.name = some_name({"y", "o", "out", "res", "buffer", "inout"});
   out.access = kind < 12 ? "inout" : "out";
@@ -305,7 +312,8 @@ void Generator::store(Tree& into, int kind) {
   if (dims.empty() && chance(70)) out.dims.push_back({DimInfo::Kind::constant, -1, -1, 1}), text = out.name + "[0] = $";
   auto value = [&](Scope s) {
     Expr e = finished_value(out.klass, s, 3);
-    if (out.access == "inout" && chance(80) && kind % 25 != 3 && kind % 25 != 4 && split < 0 && out.dims.size() == dims.size() && !scope.finished) {
+    if (out.access == "inout" && chance(80) && kind % 25 != 3 && kind % 25 != 4 && split < 0 && out.dims.size() == dims.size() &&
+        !scope.finished) {
       const char* join_text = out.klass == Class::boolean ? "($ or $)" : out.klass == Class::word ? "($ ^ $)" : "($ + $)";
       e = join(join_text, {Expr{Tree::expr(out.name), index, 0}, e});
     }

@@ -28,7 +28,8 @@ void steps(const Tree& tree, const Found& found) {
     for (std::size_t length = tree.kids.size(); length >= 1; length /= 2)
       for (std::size_t first = 0; first + length <= tree.kids.size(); first += length) {
         Tree less = tree;
-        less.kids.erase(less.kids.begin() + static_cast<std::ptrdiff_t>(first), less.kids.begin() + static_cast<std::ptrdiff_t>(first + length));
+        less.kids.erase(less.kids.begin() + static_cast<std::ptrdiff_t>(first),
+                        less.kids.begin() + static_cast<std::ptrdiff_t>(first + length));
         const std::size_t left = size(less);
         found(whole - left, std::move(less));
       }

@@ -331,8 +331,7 @@ TEST(Expand, a_condition_is_computed_before_it_is_asked) {
 
 TEST(Expand, a_constant_is_converted_where_it_stands) {
   Sample s;
-  s.b.store(s.body(), s.out, s.b.integer(0),
-            s.b.cast(DType::f32_, s.b.cast(DType::f8e4m3_, s.b.constant(DType::f32_, 17.5))));
+  s.b.store(s.body(), s.out, s.b.integer(0), s.b.cast(DType::f32_, s.b.cast(DType::f8e4m3_, s.b.constant(DType::f32_, 17.5))));
   const Kernel k = expand(std::move(s.k));
   verify(k, "expand");
   ASSERT_EQ(k.phases[0].body.size(), 1u);

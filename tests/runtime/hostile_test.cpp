@@ -89,15 +89,18 @@ TEST_F(Memory, ArgumentsThatMeetInPartAreRefused) {
 TEST_F(Memory, StridesBeyondAnyMemoryAreRefused) {
   const TensorView y(y_.data(), f32, {3, 4}), x(x_.data(), f32, {3, 4});
   for (const std::int64_t stride : {huge, tiny, huge / 2, tiny / 2, std::int64_t{1} << 60}) {
-    EXPECT_THAT(refuse(TensorView(x_.data(), f32, {3, 4}, {stride, 1}), y, ErrorCode::bad_argument), HasSubstr("beyond any memory"));
-    EXPECT_THAT(refuse(x, TensorView(y_.data(), f32, {3, 4}, {stride, 1}), ErrorCode::bad_argument), HasSubstr("beyond any memory"));
+    EXPECT_THAT(refuse(TensorView(x_.data(), f32, {3, 4}, {stride, 1}), y, ErrorCode::bad_argument),
+                HasSubstr("beyond any memory"));
+    EXPECT_THAT(refuse(x, TensorView(y_.data(), f32, {3, 4}, {stride, 1}), ErrorCode::bad_argument),
+                HasSubstr("beyond any memory"));
   }
   EXPECT_THAT(refuse(TensorView(x_.data(), f32, {3, 4}, {1}), y, ErrorCode::bad_argument), HasSubstr("1 strides"));
 }
 
 TEST_F(Memory, ShapesThatOverflowAreRefused) {
   const TensorView y(y_.data(), f32, {3, 4});
-  for (const Shape& shape : {Shape{-1, 4}, Shape{tiny, 1}, Shape{huge, 2}, Shape{huge, 0}, Shape{std::int64_t{1} << 32, std::int64_t{1} << 32}})
+  for (const Shape& shape :
+       {Shape{-1, 4}, Shape{tiny, 1}, Shape{huge, 2}, Shape{huge, 0}, Shape{std::int64_t{1} << 32, std::int64_t{1} << 32}})
     EXPECT_THAT(refuse(TensorView(x_.data(), f32, shape, {0, 0}), y, ErrorCode::bad_argument), HasSubstr("impossible shape"));
 }
 
@@ -107,7 +110,8 @@ TEST_F(Memory, EmptyArraysNeedNoMemoryAndAnyStrides) {
     f({{"x", TensorView(nullptr, f32, {0, 4})}, {"y", TensorView(nullptr, f32, {0, 4})}});
     f({{"x", TensorView(nullptr, f32, {4, 0}, {huge, tiny})}, {"y", TensorView(y_.data(), f32, {4, 0}, {tiny, huge})}});
   }
-  EXPECT_THAT(refuse(TensorView(nullptr, f32, {1, 4}), TensorView(y_.data(), f32, {1, 4}), ErrorCode::bad_argument), HasSubstr("no memory"));
+  EXPECT_THAT(refuse(TensorView(nullptr, f32, {1, 4}), TensorView(y_.data(), f32, {1, 4}), ErrorCode::bad_argument),
+              HasSubstr("no memory"));
   EXPECT_EQ(y_, std::vector<float>(64, -1));
 }
 
@@ -118,7 +122,9 @@ TEST_F(Memory, OutputsInReadOnlyMemoryAreRefused) {
 }
 
 TEST(Extents, BeyondThirtyTwoBitsAreComputedIn64Bits) {
-  const Program p = program("program f(in x: f32[i], out y: f32[j]) {\n axis j = 4\n require extent(i) >= 4\n parallel j { y[j] = x[extent(i) - 1 - j] }\n}");
+  const Program p = program(
+      "program f(in x: f32[i], out y: f32[j]) {\n axis j = 4\n require extent(i) >= 4\n parallel j { y[j] = x[extent(i) - 1 - j] "
+      "}\n}");
   float x = 5, y[4] = {};
   for (const Device& device : all_devices()) {
     std::fill(y, y + 4, 0.0f);
@@ -131,8 +137,9 @@ TEST(Extents, BeyondThirtyTwoBitsAreRefusedWhereTheyBecomeNarrower) {
   float x = 5;
   std::vector<float> y(4);
   for (const char* index : {"i32(extent(i)) - i32(j) - 1", "extent(i) - 1 - i32(j)", "i32(extent(i) - 1 - j)"}) {
-    const Program p = program("program f(in x: f32[i], out y: f32[j]) {\n axis j = 4\n require extent(i) >= 4\n parallel j { y[j] = x[" +
-                              std::string(index) + "] }\n}");
+    const Program p =
+        program("program f(in x: f32[i], out y: f32[j]) {\n axis j = 4\n require extent(i) >= 4\n parallel j { y[j] = x[" +
+                std::string(index) + "] }\n}");
     const TensorView out(y.data(), f32, {4});
     for (const std::int64_t extent : {std::int64_t{1} << 31, (std::int64_t{1} << 32) + 4, std::int64_t{1} << 40})
       EXPECT_THAT(refusal(p, {{"x", TensorView(&x, f32, {extent}, {0})}, {"y", out}}, ErrorCode::bad_argument, &y),
@@ -156,22 +163,28 @@ TEST(Extents, ArithmeticOnThemThatOverflowsIsRefused) {
   const TensorView wide(&x, f32, {large}, {0}), out(y.data(), f32, {4});
   EXPECT_THAT(refusal(product, {{"x", wide}, {"z", wide}, {"y", out}}, ErrorCode::bad_argument, &y), HasSubstr("beyond 64 bits"));
   const Program range = program(
-      "program f(in x: f32[i], out y: f32[i], lo: i64, hi: i64) {\n axis t in lo .. hi\n parallel i { y[i] = x * f32(extent(t)) }\n}");
+      "program f(in x: f32[i], out y: f32[i], lo: i64, hi: i64) {\n axis t in lo .. hi\n parallel i { y[i] = x * f32(extent(t)) "
+      "}\n}");
   const TensorView in(&x, f32, {4}, {0});
-  EXPECT_THAT(refusal(range, {{"x", in}, {"y", out}, {"lo", tiny}, {"hi", huge}}, ErrorCode::bad_argument, &y), HasSubstr("beyond 64 bits"));
-  const Program parts = program("program f(in x: f32[(a, b, c)], in u: f32[a], in v: f32[b], out y: f32[j]) {\n axis j = 4\n"
-                                " parallel j { y[j] = f32(extent(c)) }\n}");
-  EXPECT_THAT(refusal(parts, {{"x", in}, {"u", wide}, {"v", wide}, {"y", out}}, ErrorCode::bad_argument, &y), HasSubstr("more elements than memory"));
+  EXPECT_THAT(refusal(range, {{"x", in}, {"y", out}, {"lo", tiny}, {"hi", huge}}, ErrorCode::bad_argument, &y),
+              HasSubstr("beyond 64 bits"));
+  const Program parts = program(
+      "program f(in x: f32[(a, b, c)], in u: f32[a], in v: f32[b], out y: f32[j]) {\n axis j = 4\n"
+      " parallel j { y[j] = f32(extent(c)) }\n}");
+  EXPECT_THAT(refusal(parts, {{"x", in}, {"u", wide}, {"v", wide}, {"y", out}}, ErrorCode::bad_argument, &y),
+              HasSubstr("more elements than memory"));
 }
 
 TEST(Sizes, ThatMemoryCannotHoldAreRefused) {
-  const Program p = program("program f(in x: f32[i], out y: f32[j]) {\n axis j = 2\n parallel j {\n  e = exp(x * f32(j))\n"
-                            "  y[j] = sum(e - max(e, i), i)\n }\n}");
+  const Program p = program(
+      "program f(in x: f32[i], out y: f32[j]) {\n axis j = 2\n parallel j {\n  e = exp(x * f32(j))\n"
+      "  y[j] = sum(e - max(e, i), i)\n }\n}");
   float x = 5;
   std::vector<float> y(2, -1);
   for (const std::int64_t extent : {std::int64_t{1} << 42, std::int64_t{1} << 57, std::int64_t{1} << 60}) {
     const Arguments arguments = {{"x", TensorView(&x, f32, {extent}, {0})}, {"y", TensorView(y.data(), f32, {2})}};
-    for (const Device& device : all_devices()) EXPECT_THROW(Function(p, device, {{{"home.e", "worker"}}, {}})(arguments), Error) << device.name();
+    for (const Device& device : all_devices())
+      EXPECT_THROW(Function(p, device, {{{"home.e", "worker"}}, {}})(arguments), Error) << device.name();
     EXPECT_THROW(probe(p, arguments, "e"), Error);
     EXPECT_THROW(judge(p, arguments, arguments), Error);
   }
@@ -182,9 +195,11 @@ TEST(Scalars, OutOfRangeAreRefused) {
   for (const char* type : {"i8", "u8", "i16", "u16", "i32", "u32", "i64", "bool"}) {
     const Program p = program(std::string("program f(k: ") + type + ", out y: f32[i]) {\n parallel i { y[i] = f32(k) }\n}");
     std::vector<float> y(2);
-    for (const Argument& k : {Argument(0.5), Argument(std::numeric_limits<double>::quiet_NaN()), Argument(std::numeric_limits<double>::infinity()),
-                              Argument(9.3e18), Argument(-1e300)})
-      EXPECT_THAT(refusal(p, {{"k", k}, {"y", TensorView(y.data(), f32, {2})}}, ErrorCode::bad_argument, &y), HasSubstr("is given")) << type;
+    for (const Argument& k : {Argument(0.5), Argument(std::numeric_limits<double>::quiet_NaN()),
+                              Argument(std::numeric_limits<double>::infinity()), Argument(9.3e18), Argument(-1e300)})
+      EXPECT_THAT(refusal(p, {{"k", k}, {"y", TensorView(y.data(), f32, {2})}}, ErrorCode::bad_argument, &y),
+                  HasSubstr("is given"))
+          << type;
   }
 }
 
