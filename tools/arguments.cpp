@@ -1,5 +1,6 @@
 // The arguments of the command line. First every text is read for its form (file, generator or scalar), then files are mapped,
-// then generated arrays are filled: `index` needs the shapes of all the others. SPDX-License-Identifier: Apache-2.0
+// then generated arrays are filled: `index` needs the shapes of all the others.
+// SPDX-License-Identifier: Apache-2.0
 #include "tools/arguments.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,7 @@
 // Generated arrays. Element i is a pure function of (seed, name, i): splitmix64 in counter form, and a Box-Muller transform whose
 // logarithm and cosine are written here, in additions, products and quotients only, since those of C libraries differ in the last
-// bit. SPDX-License-Identifier: Apache-2.0
+// bit.
+// SPDX-License-Identifier: Apache-2.0
 #include "tools/generate.h"
 
 #include <fmt/format.h>

@@ -39,9 +39,13 @@ class Lanes {
   }
 
   template <class T>
-  T* input(int buffer) { return slot<T>(inputs_[buffer]); }
+  T* input(int buffer) {
+    return slot<T>(inputs_[buffer]);
+  }
   template <class T>
-  const T* output() { return slot<T>(output_); }
+  const T* output() {
+    return slot<T>(output_);
+  }
 
   void run() {
     for (const Step& s : steps_)
@@ -95,7 +99,9 @@ class Lanes {
   }
 
   template <class T>
-  T* slot(int s) { return reinterpret_cast<T*>(slots_[s].bytes); }
+  T* slot(int s) {
+    return reinterpret_cast<T*>(slots_[s].bytes);
+  }
 
   template <class R, class T, class F>
   bool map(const Step& s, F f) {
@@ -123,32 +129,52 @@ class Lanes {
   bool common(const Step& s) {
     using B = std::uint8_t;
     switch (s.op) {
-      case Op::where: return select<T>(s);
-      case Op::eq: return map<B, T>(s, [](T a, T b) { return B(a == b); });
-      case Op::ne: return map<B, T>(s, [](T a, T b) { return B(a != b); });
-      case Op::lt: return map<B, T>(s, [](T a, T b) { return B(a < b); });
-      case Op::le: return map<B, T>(s, [](T a, T b) { return B(a <= b); });
-      case Op::gt: return map<B, T>(s, [](T a, T b) { return B(a > b); });
-      case Op::ge: return map<B, T>(s, [](T a, T b) { return B(a >= b); });
-      default: return false;
+      case Op::where:
+        return select<T>(s);
+      case Op::eq:
+        return map<B, T>(s, [](T a, T b) { return B(a == b); });
+      case Op::ne:
+        return map<B, T>(s, [](T a, T b) { return B(a != b); });
+      case Op::lt:
+        return map<B, T>(s, [](T a, T b) { return B(a < b); });
+      case Op::le:
+        return map<B, T>(s, [](T a, T b) { return B(a <= b); });
+      case Op::gt:
+        return map<B, T>(s, [](T a, T b) { return B(a > b); });
+      case Op::ge:
+        return map<B, T>(s, [](T a, T b) { return B(a >= b); });
+      default:
+        return false;
     }
   }
 
   template <class T>
   bool floats(const Step& s) {
     switch (s.op) {
-      case Op::neg: return map<T, T>(s, [](T a) { return -a; });
-      case Op::add: return map<T, T>(s, [](T a, T b) { return a + b; });
-      case Op::sub: return map<T, T>(s, [](T a, T b) { return a - b; });
-      case Op::mul: return map<T, T>(s, [](T a, T b) { return a * b; });
-      case Op::div: return map<T, T>(s, [](T a, T b) { return a / b; });
-      case Op::fma: return map<T, T>(s, [](T a, T b, T c) { return std::fma(a, b, c); });
-      case Op::abs: return map<T, T>(s, [](T a) { return std::fabs(a); });
-      case Op::sqrt: return map<T, T>(s, [](T a) { return std::sqrt(a); });
-      case Op::floor: return map<T, T>(s, [](T a) { return std::floor(a); });
-      case Op::round: return map<T, T>(s, [](T a) { return std::nearbyint(a); });
-      case Op::is_nan: return map<std::uint8_t, T>(s, [](T a) { return std::uint8_t(a != a); });
-      default: return common<T>(s);
+      case Op::neg:
+        return map<T, T>(s, [](T a) { return -a; });
+      case Op::add:
+        return map<T, T>(s, [](T a, T b) { return a + b; });
+      case Op::sub:
+        return map<T, T>(s, [](T a, T b) { return a - b; });
+      case Op::mul:
+        return map<T, T>(s, [](T a, T b) { return a * b; });
+      case Op::div:
+        return map<T, T>(s, [](T a, T b) { return a / b; });
+      case Op::fma:
+        return map<T, T>(s, [](T a, T b, T c) { return std::fma(a, b, c); });
+      case Op::abs:
+        return map<T, T>(s, [](T a) { return std::fabs(a); });
+      case Op::sqrt:
+        return map<T, T>(s, [](T a) { return std::sqrt(a); });
+      case Op::floor:
+        return map<T, T>(s, [](T a) { return std::floor(a); });
+      case Op::round:
+        return map<T, T>(s, [](T a) { return std::nearbyint(a); });
+      case Op::is_nan:
+        return map<std::uint8_t, T>(s, [](T a) { return std::uint8_t(a != a); });
+      default:
+        return common<T>(s);
     }
   }
 
@@ -157,30 +183,42 @@ class Lanes {
     using U = std::make_unsigned_t<T>;
     constexpr int mask = 8 * sizeof(T) - 1;
     switch (s.op) {
-      case Op::add: return map<T, T>(s, [](T a, T b) { return T(U(a) + U(b)); });
-      case Op::sub: return map<T, T>(s, [](T a, T b) { return T(U(a) - U(b)); });
-      case Op::bit_and: return map<T, T>(s, [](T a, T b) { return T(a & b); });
-      case Op::bit_or: return map<T, T>(s, [](T a, T b) { return T(a | b); });
-      case Op::bit_xor: return map<T, T>(s, [](T a, T b) { return T(a ^ b); });
-      case Op::shift_left: return map<T, T>(s, [](T a, T n) { return T(U(a) << (n & mask)); });
-      case Op::shift_right: return map<T, T>(s, [](T a, T n) { return T(a >> (n & mask)); });
-      case Op::minimum: return map<T, T>(s, [](T a, T b) { return a < b ? a : b; });
-      default: return common<T>(s);
+      case Op::add:
+        return map<T, T>(s, [](T a, T b) { return T(U(a) + U(b)); });
+      case Op::sub:
+        return map<T, T>(s, [](T a, T b) { return T(U(a) - U(b)); });
+      case Op::bit_and:
+        return map<T, T>(s, [](T a, T b) { return T(a & b); });
+      case Op::bit_or:
+        return map<T, T>(s, [](T a, T b) { return T(a | b); });
+      case Op::bit_xor:
+        return map<T, T>(s, [](T a, T b) { return T(a ^ b); });
+      case Op::shift_left:
+        return map<T, T>(s, [](T a, T n) { return T(U(a) << (n & mask)); });
+      case Op::shift_right:
+        return map<T, T>(s, [](T a, T n) { return T(a >> (n & mask)); });
+      case Op::minimum:
+        return map<T, T>(s, [](T a, T b) { return a < b ? a : b; });
+      default:
+        return common<T>(s);
     }
   }
 
   template <class T>
   bool cast_from(const Step& s) {
     switch (s.result) {
-      case DType::f32_: return map<float, T>(s, [](T a) { return static_cast<float>(a); });
-      case DType::f64_: return map<double, T>(s, [](T a) { return static_cast<double>(a); });
+      case DType::f32_:
+        return map<float, T>(s, [](T a) { return static_cast<float>(a); });
+      case DType::f64_:
+        return map<double, T>(s, [](T a) { return static_cast<double>(a); });
       case DType::i32_:
         if constexpr (std::is_integral_v<T>) return map<std::int32_t, T>(s, [](T a) { return static_cast<std::int32_t>(a); });
         return false;
       case DType::i64_:
         if constexpr (std::is_integral_v<T>) return map<std::int64_t, T>(s, [](T a) { return static_cast<std::int64_t>(a); });
         return false;
-      default: return false;
+      default:
+        return false;
     }
   }
 
@@ -190,11 +228,16 @@ class Lanes {
       return true;
     }
     switch (s.argument) {
-      case DType::f32_: return s.op == Op::cast ? cast_from<float>(s) : floats<float>(s);
-      case DType::f64_: return s.op == Op::cast ? cast_from<double>(s) : floats<double>(s);
-      case DType::i32_: return s.op == Op::cast ? cast_from<std::int32_t>(s) : integers<std::int32_t>(s);
-      case DType::i64_: return s.op == Op::cast ? cast_from<std::int64_t>(s) : integers<std::int64_t>(s);
-      default: return false;
+      case DType::f32_:
+        return s.op == Op::cast ? cast_from<float>(s) : floats<float>(s);
+      case DType::f64_:
+        return s.op == Op::cast ? cast_from<double>(s) : floats<double>(s);
+      case DType::i32_:
+        return s.op == Op::cast ? cast_from<std::int32_t>(s) : integers<std::int32_t>(s);
+      case DType::i64_:
+        return s.op == Op::cast ? cast_from<std::int64_t>(s) : integers<std::int64_t>(s);
+      default:
+        return false;
     }
   }
 

@@ -53,8 +53,8 @@ constexpr DType compute_type(DType t) {
 }
 
 // The types as values: TensorView{p, bf16, {8, 32}}, input<f32>("x", ...). (bool is a keyword: `boolean`.)
-inline constexpr DType boolean = DType::bool_, i8 = DType::i8_, i16 = DType::i16_, i32 = DType::i32_, i64 = DType::i64_, u8 = DType::u8_,
-                       u16 = DType::u16_, u32 = DType::u32_, f16 = DType::f16_, bf16 = DType::bf16_, f32 = DType::f32_,
-                       f64 = DType::f64_, f8e4m3 = DType::f8e4m3_, f8e5m2 = DType::f8e5m2_;
+inline constexpr DType boolean = DType::bool_, i8 = DType::i8_, i16 = DType::i16_, i32 = DType::i32_, i64 = DType::i64_,
+                       u8 = DType::u8_, u16 = DType::u16_, u32 = DType::u32_, f16 = DType::f16_, bf16 = DType::bf16_,
+                       f32 = DType::f32_, f64 = DType::f64_, f8e4m3 = DType::f8e4m3_, f8e5m2 = DType::f8e5m2_;
 
 }  // namespace cosmati

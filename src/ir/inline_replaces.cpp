@@ -1,5 +1,6 @@
 // Substitution over the value arena. An environment maps axes to index values of the new program; each environment has its own
-// memo. SPDX-License-Identifier: Apache-2.0
+// memo.
+// SPDX-License-Identifier: Apache-2.0
 #include "ir/inline_replaces.h"
 
 #include <algorithm>

@@ -13,6 +13,7 @@ namespace cosmati::kernel {
 
 // Operations of ops.def with instructions of their own. They are held to ops::reference by a test; every other operation calls
 // it. a, b, c are the arguments in the type of the column; larger and smaller order -0 below +0 and let a NaN win.
+// clang-format off
 #define COSMATI_FLOAT_OPS(X, type)                                                                                  \
   X(type, neg, -a) X(type, add, a + b) X(type, sub, a - b) X(type, mul, a * b) X(type, div, a / b)                    \
   X(type, fma, std::fma(a, b, c)) X(type, abs, std::fabs(a)) X(type, sqrt, std::sqrt(a)) X(type, floor, std::floor(a)) \
@@ -29,6 +30,7 @@ namespace cosmati::kernel {
   COSMATI_FLOAT_OPS(F, f32) COSMATI_FLOAT_OPS(F, f64) COSMATI_INT_OPS(I, i64) COSMATI_INT_OPS(I, i32)  \
   COSMATI_INT_OPS(I, u32) COSMATI_COMPARISONS(C, f32) COSMATI_COMPARISONS(C, f64) COSMATI_COMPARISONS(C, i64) \
   COSMATI_COMPARISONS(C, i32) COSMATI_COMPARISONS(C, u32)
+// clang-format on
 
 enum class Code : std::uint8_t {
   copy,          // dst = a

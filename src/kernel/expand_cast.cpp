@@ -76,8 +76,7 @@ Value f32_to_odd(Code& c, Value x) {
   const Value back = c.let("back", abs(c.cast(DType::f64_, nearest)));
   const Value magnitude = c.let("magnitude", abs(x));
   const Value bits = c.bits(DType::i32_, nearest);
-  const Value towards_zero =
-      c.let("towards_zero", bits - c.cast(DType::i32_, c.apply(Op::gt, {back, magnitude})));
+  const Value towards_zero = c.let("towards_zero", bits - c.cast(DType::i32_, c.apply(Op::gt, {back, magnitude})));
   const Value inexact = c.cast(DType::i32_, c.apply(Op::ne, {back, magnitude}));
   return c.bits(DType::f32_, towards_zero | inexact);
 }

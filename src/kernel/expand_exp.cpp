@@ -74,8 +74,7 @@ Value expand_exp2(Code& c, const Value* x) {
   const Value y = clamped(c, x[0], -151, 129);
   const Value t = c.let("t", y + magic);
   const Value r = c.let("r", y - (t - magic));
-  const Value p = polynomial(
-      r, {1, 0x1.62e43p-1, 0x1.ebfbdcp-3, 0x1.c6af7ap-5, 0x1.3b2dd4p-7, 0x1.5f095ap-10, 0x1.4178bp-13});
+  const Value p = polynomial(r, {1, 0x1.62e43p-1, 0x1.ebfbdcp-3, 0x1.c6af7ap-5, 0x1.3b2dd4p-7, 0x1.5f095ap-10, 0x1.4178bp-13});
   return scale(c, p, t);
 }
 
@@ -145,8 +144,8 @@ Value expand_erf(Code& c, const Value* x) {
   const Value whole = c.let("whole", abs(x[0]));
   const Value a = c.let("a", where(whole > 3.95, 3.95, whole));
   const Value square = c.let("square", a * a);
-  const Value p = polynomial(square, {0x1.06eba8p-3, -0x1.81273ep-2, 0x1.ce2ce6p-4, -0x1.b7f71ap-6, 0x1.53f224p-8,
-                                      -0x1.a3515ep-11, 0x1.4771fep-14});
+  const Value p = polynomial(
+      square, {0x1.06eba8p-3, -0x1.81273ep-2, 0x1.ce2ce6p-4, -0x1.b7f71ap-6, 0x1.53f224p-8, -0x1.a3515ep-11, 0x1.4771fep-14});
   const Value near_zero = fma(a, p, a);
   const Value g = c.let("g", polynomial(a, {-0x1.0ce742p-12, -0x1.209efep+0, -0x1.46738ap-1, -0x1.a83576p-4, 0x1.694bfcp-6,
                                             -0x1.8925cep-9, 0x1.9198c6p-13}));

@@ -140,21 +140,21 @@ struct Kernel {
 class Builder {
  public:
   explicit Builder(Kernel& kernel) : k_(kernel) {}
-  ExprId constant(DType dtype, double value);           // float types
+  ExprId constant(DType dtype, double value);  // float types
   ExprId integer(std::int64_t value, DType dtype = DType::i64_);
   ExprId boolean(bool value);
   ExprId param(ParamId p);
   ExprId group();
   ExprId worker();
   ExprId var(VarId v);
-  ExprId apply(ops::Op op, std::vector<ExprId> args);   // result type: bool for comparisons and tests, else the arguments'
-  ExprId cast(DType to, ExprId value);                  // nothing where the type already fits
+  ExprId apply(ops::Op op, std::vector<ExprId> args);  // result type: bool for comparisons and tests, else the arguments'
+  ExprId cast(DType to, ExprId value);                 // nothing where the type already fits
   ExprId bits(DType to, ExprId value);
   ExprId load(BufferId buffer, ExprId offset, std::optional<ExprId> guard = {}, std::optional<ExprId> otherwise = {});
   // An identifier that no param, buffer or var has and the text form does not reserve: a number is appended where needed.
   // Params and buffers are named by it too: a tensor may be called `group`.
   std::string unique_name(const std::string& name);
-  VarId fresh(const std::string& name, DType dtype);    // named by unique_name
+  VarId fresh(const std::string& name, DType dtype);  // named by unique_name
   // Binds `value` unless it is a leaf already; the result is a leaf and may be used many times.
   ExprId let(Block& block, const std::string& name, ExprId value);
   void store(Block& block, BufferId buffer, ExprId offset, ExprId value, std::optional<ExprId> guard = {});

@@ -23,11 +23,11 @@ struct Parameter {
   std::string name;
   bool is_tensor = true;
   ir::Access access = ir::Access::in;
-  std::optional<DType> dtype;   // fixed, or
-  std::string variable;         // the dtype variable
-  int rank = 0;                 // dimensions without the pack
-  std::string pack;             // name of the axis pack among the dims, or empty
-  bool has_default = false;     // scalars
+  std::optional<DType> dtype;          // fixed, or
+  std::string variable;                // the dtype variable
+  int rank = 0;                        // dimensions without the pack
+  std::string pack;                    // name of the axis pack among the dims, or empty
+  bool has_default = false;            // scalars
   std::vector<std::string> dim_names;  // one per dim, for messages: "row", "(g, r)", "i + 2", "rows..."
 };
 

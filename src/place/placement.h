@@ -26,7 +26,7 @@ Size operator*(const Size& a, const Size& b);
 
 struct Digit {
   Res res;
-  Size pos;   // product of the sizes of the faster digits on the same resource
+  Size pos;  // product of the sizes of the faster digits on the same resource
   Size size;
   bool operator==(const Digit&) const = default;
 };
@@ -43,12 +43,12 @@ struct Placement {
   const AxisMap* find(ir::AxisId axis) const;
 };
 
-// Merges neighbouring digits of one resource whose positions continue, and drops digits of size 1. Placements that mean the same have
-// equal normal forms.
+// Merges neighbouring digits of one resource whose positions continue, and drops digits of size 1. Placements that mean the same
+// have equal normal forms.
 Placement normal_form(Placement p);
 
-// Why a placement is not well formed, or empty: per resource, sorted by position, each next position is the previous one times its
-// size (no overlap, no gap), and the sizes of an axis multiply to at least its extent.
+// Why a placement is not well formed, or empty: per resource, sorted by position, each next position is the previous one times
+// its size (no overlap, no gap), and the sizes of an axis multiply to at least its extent.
 std::string ill_formed(const Placement& p, const std::vector<std::int64_t>& extent_of_axis);
 
 // The number of indices of a resource that the placement uses.

@@ -1,5 +1,5 @@
-// Facts: what a compiled kernel may rely on about its arguments, beyond the program. They are read from the arguments, printed as part of
-// the plan's domain, and checked at every launch by being recomputed.
+// Facts: what a compiled kernel may rely on about its arguments, beyond the program. They are read from the arguments, printed as
+// part of the plan's domain, and checked at every launch by being recomputed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <vector>

@@ -41,7 +41,8 @@ void check_knobs(const Knobs& knobs) {
       known += fmt::format("{}{}{}", known.empty() ? "" : ", ", row.name, prefix ? "NAME" : "");
     }
     if (!found)
-      throw Error(ErrorCode::unknown_knob, {}, fmt::format("there is no knob `{}`", name), fmt::format("the knobs are {}", known));
+      throw Error(ErrorCode::unknown_knob, {}, fmt::format("there is no knob `{}`", name),
+                  fmt::format("the knobs are {}", known));
     if (!accepts(found->values, value))
       throw Error(ErrorCode::bad_knob, {}, fmt::format("knob {} cannot be `{}`", name, value),
                   fmt::format("it takes {}", found->values));

@@ -21,13 +21,13 @@ struct StoreRoot {
   std::uint32_t store;  // index into Program::stores (a store outside streams)
 };
 struct KeepRoot {
-  ir::ValueId value;    // its home is launch
+  ir::ValueId value;  // its home is launch
 };
 struct StreamRoot {
   ir::StreamId stream;  // a stream run for the stores in its body
 };
 struct FillRoot {
-  ir::ValueId value;    // evaluated now (into its home, if it has one), for a store further down the list
+  ir::ValueId value;  // evaluated now (into its home, if it has one), for a store further down the list
 };
 using Root = std::variant<StoreRoot, KeepRoot, StreamRoot, FillRoot>;
 

@@ -1,5 +1,5 @@
-// Plan: a choice that can be kept, read and replayed. The file holds what was decided (knobs, facts, target) and the derived Mapping as
-// text; replaying derives the Mapping again and refuses when anything differs.
+// Plan: a choice that can be kept, read and replayed. The file holds what was decided (knobs, facts, target) and the derived
+// Mapping as text; replaying derives the Mapping again and refuses when anything differs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
@@ -19,7 +19,8 @@ struct Plan {
 };
 
 // `program` has its replaces inlined; `text` is the printed program (for the hash).
-Plan make_plan(const ir::Program& program, const std::string& text, const std::string& target, const Knobs& knobs, const Facts& facts);
+Plan make_plan(const ir::Program& program, const std::string& text, const std::string& target, const Knobs& knobs,
+               const Facts& facts);
 
 // What the arguments must satisfy for the plan to apply, one condition a string.
 std::vector<std::string> domain(const ir::Program& program, const Plan& plan);

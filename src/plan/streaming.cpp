@@ -46,7 +46,8 @@ std::set<ValueId> live_values(const ir::Program& p) {
 // The first value over the axis that something other than a reduction over the axis (or a value over it) uses.
 std::string escape(const ir::Program& p, AxisId axis) {
   for (const ir::Store& store : p.stores)
-    if (ir::contains(p[store.value].axes, axis)) return fmt::format("a value over {} is stored in {}", p[axis].name, p[store.tensor].name);
+    if (ir::contains(p[store.value].axes, axis))
+      return fmt::format("a value over {} is stored in {}", p[axis].name, p[store.tensor].name);
   return "";
 }
 
@@ -60,7 +61,9 @@ std::string forbidden_use(const ir::Program& p, const std::set<ValueId>& live, A
                         const auto* outer = std::get_if<ir::Elementwise>(&p[user].node);
                         return outer && outer->op == Op::exp && outer->args[0] == v;
                       });
-    if (!inside_exp) return fmt::format("an earlier result over {} is used by {}, not by exp(x - m), exp_diff(x, m) or scaling", p[axis].name, ops::name(e->op));
+    if (!inside_exp)
+      return fmt::format("an earlier result over {} is used by {}, not by exp(x - m), exp_diff(x, m) or scaling", p[axis].name,
+                         ops::name(e->op));
   }
   return "";
 }
@@ -90,7 +93,8 @@ std::vector<std::string> streaming_lines(const ir::Program& p) {
     }
     if (!dependent) continue;
     if (reason.empty()) reason = escape(p, axis);
-    if (reason.empty()) reason = "the rule applies, but the universal mapping keeps values over the axis instead of streaming them";
+    if (reason.empty())
+      reason = "the rule applies, but the universal mapping keeps values over the axis instead of streaming them";
     lines.push_back(fmt::format("streaming over {} ({}): not applied: {}", p[axis].name, names, reason));
   }
   return lines;

@@ -1,6 +1,6 @@
-// From named arguments to everything a launch needs: dtypes and packs are bound, the program is instantiated and proven, extents
-// are solved from shapes, declarations and scalars, and every equation is checked. Nothing is written. SPDX-License-Identifier:
-// Apache-2.0
+// From named arguments to everything a launch needs: the program instantiated at their dtypes and ranks and proven, extents
+// solved from shapes, declarations and scalars, every equation checked. Nothing is written.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <map>
 #include <memory>

@@ -1,6 +1,6 @@
-// The rule of the language: a float is right within the running error bound of the float64 oracle; an integer, boolean or index
-// is right when it equals the typed oracle, or, where rounding may decide it, within the bound. SPDX-License-Identifier:
-// Apache-2.0
+// The rule of the language: a float is right within the running error bound of the float64 oracle; an integer, boolean or
+// index when it equals the typed oracle, or, where rounding may decide it, within the bound.
+// SPDX-License-Identifier: Apache-2.0
 #include "runtime/judge.h"
 
 #include <cmath>

@@ -41,11 +41,13 @@ std::string cell(std::string_view text) {
 }
 
 std::string ops_page() {
-  static constexpr std::string_view typing[] = {"numbers", "floats", "integers", "comparison", "bool", "float test", "bool and a join"};
+  static constexpr std::string_view typing[] = {"numbers", "floats",     "integers",       "comparison",
+                                                "bool",    "float test", "bool and a join"};
   std::string page = "# Operations\n\n| operation | arguments | on | ulp | meaning |\n|---|---:|---|---:|---|\n";
   for (int i = 0; i < ops::op_count; ++i) {
     const ops::OpInfo& row = ops::info(static_cast<ops::Op>(i));
-    page += fmt::format("| `{}` | {} | {} | {} | {} |\n", row.name, row.arity, typing[static_cast<int>(row.typing)], row.ulp, cell(row.documentation));
+    page += fmt::format("| `{}` | {} | {} | {} | {} |\n", row.name, row.arity, typing[static_cast<int>(row.typing)], row.ulp,
+                        cell(row.documentation));
   }
   return page + "\nulp is the bound for a normal f32 result: 0 is exact, 0.5 correctly rounded.\n";
 }
@@ -62,23 +64,28 @@ std::string reducers_page() {
 }
 
 std::string dtypes_page() {
-  std::string page = "# Element types\n\n| type | bytes | computes as | exponent bits | mantissa bits |\n|---|---:|---|---:|---:|\n";
+  std::string page =
+      "# Element types\n\n| type | bytes | computes as | exponent bits | mantissa bits |\n|---|---:|---|---:|---:|\n";
   for (int i = 0; i < dtype_count; ++i) {
     const DTypeInfo& row = dtype_table[i];
-    page += fmt::format("| `{}` | {} | `{}` | {} | {} |\n", row.name, row.bytes, name(compute_type(static_cast<DType>(i))), row.exponent_bits, row.mantissa_bits);
+    page += fmt::format("| `{}` | {} | `{}` | {} | {} |\n", row.name, row.bytes, name(compute_type(static_cast<DType>(i))),
+                        row.exponent_bits, row.mantissa_bits);
   }
   return page;
 }
 
 std::string errors_page() {
   std::string page = "# Error codes\n\n| code | meaning |\n|---|---|\n";
-  for (std::size_t i = 0; i < std::size(error_names); ++i) page += fmt::format("| `{}` | {} |\n", error_names[i], cell(meaning(static_cast<ErrorCode>(i))));
+  for (std::size_t i = 0; i < std::size(error_names); ++i)
+    page += fmt::format("| `{}` | {} |\n", error_names[i], cell(meaning(static_cast<ErrorCode>(i))));
   return page;
 }
 
 std::string knobs_page() {
-  std::string page = "# Planner knobs\n\nA knob is set with `--set NAME=VALUE` and is exact.\n\n| knob | values | meaning |\n|---|---|---|\n";
-  for (const auto& row : knob_rows) page += fmt::format("| `{}` | {} | {} |\n", row.name, cell(row.values), cell(row.documentation));
+  std::string page =
+      "# Planner knobs\n\nA knob is set with `--set NAME=VALUE` and is exact.\n\n| knob | values | meaning |\n|---|---|---|\n";
+  for (const auto& row : knob_rows)
+    page += fmt::format("| `{}` | {} | {} |\n", row.name, cell(row.values), cell(row.documentation));
   return page;
 }
 
@@ -91,7 +98,7 @@ std::string programs_page() {
 }  // namespace
 
 std::map<std::string, std::string> reference_pages() {
-  return {{"ops", ops_page()},     {"reducers", reducers_page()}, {"dtypes", dtypes_page()},
+  return {{"ops", ops_page()},       {"reducers", reducers_page()}, {"dtypes", dtypes_page()},
           {"errors", errors_page()}, {"knobs", knobs_page()},       {"programs", programs_page()}};
 }
 

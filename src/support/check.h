@@ -5,9 +5,9 @@
 
 #include <cosmati/error.h>
 
-#define COSMATI_CHECK(condition, ...)                                                                              \
-  do {                                                                                                             \
-    if (!(condition))                                                                                              \
+#define COSMATI_CHECK(condition, ...)                                                                             \
+  do {                                                                                                            \
+    if (!(condition))                                                                                             \
       throw ::cosmati::InternalError(fmt::format("{}:{}: ({}) does not hold: ", __FILE__, __LINE__, #condition) + \
-                                     fmt::format(__VA_ARGS__));                                                    \
+                                     fmt::format(__VA_ARGS__));                                                   \
   } while (0)

@@ -14,7 +14,8 @@ constexpr Row rows[] = {
 #undef ERROR
 };
 
-std::string compose(ErrorCode code, const Where& where, const std::string& message, const std::string& hint, const std::string& origin) {
+std::string compose(ErrorCode code, const Where& where, const std::string& message, const std::string& hint,
+                    const std::string& origin) {
   std::string text;
   if (!where.file.empty()) text += where.file + ":";
   if (where.line > 0) text += std::to_string(where.line) + ":" + std::to_string(where.column) + ":";

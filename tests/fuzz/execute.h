@@ -1,5 +1,6 @@
 // One program, run everywhere and compared: printed and read again, against both oracles, simulator against CPU bit for bit, with
-// any strides, knobs, and memory around the arrays. SPDX-License-Identifier: Apache-2.0
+// any strides, knobs, and memory around the arrays.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
 #include <map>

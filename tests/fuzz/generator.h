@@ -1,5 +1,6 @@
 // Random programs over the whole grammar, well typed by construction as far as axes and types go; what proofs refuse is left in,
-// rarely. SPDX-License-Identifier: Apache-2.0
+// rarely.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
 #include <map>

@@ -1,5 +1,6 @@
 // Program text as a tree that can be made smaller: what may be left out and what may be replaced is known, meaning is not. A
-// smaller tree may be no legal program; whoever shrinks asks the compiler. SPDX-License-Identifier: Apache-2.0
+// smaller tree may be no legal program; whoever shrinks asks the compiler.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
 #include <string>

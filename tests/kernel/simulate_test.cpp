@@ -191,7 +191,8 @@ std::vector<std::uint64_t> samples(DType t, std::mt19937_64& random) {
   std::vector<std::uint64_t> bits;
   if (is_bool(t)) return {0, 1};
   const int width = 8 * byte_size(t);
-  for (int i = 0; i<width; i += width> 16 ? 3 : 1) bits.push_back(std::uint64_t{1} << i), bits.push_back(~std::uint64_t{0} << i);
+  for (int i = 0; i < width; i += width > 16 ? 3 : 1)
+    bits.push_back(std::uint64_t{1} << i), bits.push_back(~std::uint64_t{0} << i);
   for (std::int64_t i : {0, 1, 2, 3, 7, -1, -2, -3, -7}) {
     bits.push_back(static_cast<std::uint64_t>(i));
     if (is_float(t)) {

@@ -1,5 +1,6 @@
 // What must be proven: the shipped programs and tests/prove/proven.tile, under every sample binding; hulls of dependent ranges;
-// which inputs an output may be stored over. SPDX-License-Identifier: Apache-2.0
+// which inputs an output may be stored over.
+// SPDX-License-Identifier: Apache-2.0
 #include "prove/prove.h"
 
 #include <gtest/gtest.h>
