@@ -33,22 +33,22 @@ namespace cosmati::kernel {
 // clang-format on
 
 enum class Code : std::uint8_t {
-  copy,          // dst = a
-  jump,          // to target
-  jump_unless,   // to target unless a
+  copy,               // dst = a
+  jump,               // to target
+  jump_unless,        // to target unless a
   jump_unless_below,  // to target unless a < b
-  increment,     // dst + 1
-  load,          // dst = buffer[a]
-  load_guarded,  // dst = b ? buffer[a] : c
-  store,         // buffer[a] = b
-  store_guarded,  // buffer[a] = b if c
-  select,        // dst = a ? b : c
-  both,          // dst = a & b of bools
-  either,        // dst = a | b of bools
-  convert,       // dst = a cast from `from` to `to`
-  reinterpret,   // dst = the bits of a as `to`
-  reference,     // dst = op(a, b, c) by ops::reference on `from`
-  library,       // the same by the C library in f64
+  increment,          // dst + 1
+  load,               // dst = buffer[a]
+  load_guarded,       // dst = b ? buffer[a] : c
+  store,              // buffer[a] = b
+  store_guarded,      // buffer[a] = b if c
+  select,             // dst = a ? b : c
+  both,               // dst = a & b of bools
+  either,             // dst = a | b of bools
+  convert,            // dst = a cast from `from` to `to`
+  reinterpret,        // dst = the bits of a as `to`
+  reference,          // dst = op(a, b, c) by ops::reference on `from`
+  library,            // the same by the C library in f64
 #define COSMATI_CODE(type, op, formula) type##_##op,
   COSMATI_FAST_OPS(COSMATI_CODE, COSMATI_CODE, COSMATI_CODE)
 #undef COSMATI_CODE

@@ -52,6 +52,8 @@ class Sum final : public Accumulator {
     } else if (c_.wide) {
       v.err = std::isfinite(error_[o]) ? 0 : infinity;
     }
+    // Integers are added as i64, which wraps.
+    if (c_.wide && is_int(c_.reducer.arg_types.at(0)) && size_[o] >= 0x1p63) v.err = infinity;
     results[0] = in_mode(c_, result_, v);
   }
 
