@@ -4,6 +4,7 @@
 
 #include <unordered_map>
 
+#include "ir/describe.h"
 #include "support/check.h"
 
 namespace cosmati::oracle {
@@ -85,7 +86,9 @@ void check_contracts(Interpreter& interpreter, const Inputs& inputs) {
   for (const auto& [condition, where] : p.requires_) {
     const Ref holds = interpreter.eval(condition);
     COSMATI_CHECK(holds->dims.empty(), "a require has axes");
-    if (!holds->i[0]) throw Error(ErrorCode::contract_broken, where, "this require does not hold for the arguments");
+    if (!holds->i[0])
+      throw Error(ErrorCode::contract_broken, where,
+                  fmt::format("require {} does not hold for the arguments", ir::describe_expression(p, condition)));
   }
   for (std::size_t t = 0; t < p.tensors.size(); ++t) {
     const ir::Contract& c = p.tensors[t].contract;

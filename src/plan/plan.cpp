@@ -44,7 +44,7 @@ json body(const ir::Program& program, const Plan& plan) {
 }
 
 [[noreturn]] void refuse(const std::string& what) {
-  throw Error(ErrorCode::bad_plan, {}, what, "make a new plan with `cosmati plan ... --json`");
+  throw Error(ErrorCode::bad_plan, {}, what, "make a new plan with `cosmati plan ... --save FILE`");
 }
 
 json parse(const std::string& text) {

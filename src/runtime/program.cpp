@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <random>
 
+#include "language/names.h"
 #include "language/source.h"
 #include "oracle/oracle.h"
 #include "prove/prove.h"
@@ -42,9 +43,10 @@ std::pair<std::vector<Program>, std::string> resolve(const std::string& spec) {
   for (const auto& [name, text] : runtime::shipped())
     if (name == spec) return {wrap(std::string(text), name + ".tile"), ""};
   std::string names;
+  const std::string near = language::suggest(spec, shipped_programs());
   for (const std::string& name : shipped_programs()) names += (names.empty() ? "" : ", ") + name;
   throw Error(ErrorCode::unknown_name, {}, fmt::format("`{}` is neither a file nor a shipped program", spec),
-              "the shipped programs are " + names);
+              near.empty() ? "the shipped programs are " + names : near);
 }
 
 }  // namespace
