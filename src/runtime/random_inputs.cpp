@@ -10,6 +10,8 @@
 
 namespace cosmati::runtime {
 
+constexpr std::int64_t most_elements = 1 << 18;  // of one tensor
+
 std::optional<OwnedInputs> random_inputs(const ir::Program& p, std::uint64_t seed, std::int64_t largest_extent) {
   std::mt19937_64 random(seed * 0x9e3779b97f4a7c15u + 12345);
   auto below = [&](std::int64_t n) {
@@ -72,6 +74,7 @@ std::optional<OwnedInputs> random_inputs(const ir::Program& p, std::uint64_t see
       if (extent < 0) return std::nullopt;
       view.shape.push_back(extent);
       elements *= extent;
+      if (elements > most_elements) return std::nullopt;
     }
     view.strides = strides_of(view);
     std::vector<ops::Scalar> values(elements);

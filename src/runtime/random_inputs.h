@@ -14,7 +14,7 @@ struct OwnedInputs {
   std::vector<std::vector<char>> storage;  // behind inputs.tensors
 };
 
-// nullopt where these extents leave a contract empty or a require false: try another seed.
+// nullopt where these extents leave a contract empty, a require false, or a tensor with too many elements: try another seed.
 std::optional<OwnedInputs> random_inputs(const ir::Program& p, std::uint64_t seed, std::int64_t largest_extent = 5);
 
 }  // namespace cosmati::runtime
