@@ -191,12 +191,14 @@ void Generator::stream() {
       ValueInfo state{some_name({"h", "acc", "state"}), klass, carried, 0, false};
       Expr init = chance(60) ? literal(klass) : gen(klass, {carried, 0}, 1);
       states.push_back(state.name + " = " + print(init.tree));
-      values_.push_back(state);
       results.push_back(state);
     }
+    values_.insert(values_.end(), results.begin(), results.end());
     if (chance(50)) let(inside, scope);
     for (const ValueInfo& state : results) {
-      Expr e = with_axes(state.klass, gen(state.klass, scope, 2), carried);
+      Expr e = gen(state.klass, scope, 2);
+      e.axes = 0;  // what it takes from carried values is not sure yet
+      e = with_axes(state.klass, std::move(e), carried);
       const char* text = state.klass == Class::integer ? "($ + $)" : chance(60) ? "($ * 0.5 + $)" : "maximum($, $)";
       nexts.push_back(Tree::form(state.name + " = $", {Tree::expr(text, {Tree::expr(state.name), e.tree})}));
     }
