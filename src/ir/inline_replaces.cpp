@@ -57,7 +57,7 @@ class Inliner {
       Reducer& r = q_.reducers[i];
       for (Lambda* lambda : {&r.identity, &r.lift, &r.merge, &r.finish}) rebuild(*lambda);
     }
-    for (std::size_t i = 0; i < p_.streams.size(); ++i) rebuild(StreamId{static_cast<std::uint32_t>(i)}, q_.streams[i], none);
+    for (std::size_t i = 0; i < p_.streams.size(); ++i) rebuild(StreamId{static_cast<std::uint32_t>(i)}, none);
     for (const Store& s : p_.stores) {
       Store t = s;
       for (Index& index : t.index)
@@ -102,15 +102,14 @@ class Inliner {
     for (auto& [name, v] : lambda.lets) v = substitute(v, {});
   }
 
-  void rebuild(StreamId id, Stream& stream, const Environment& env) {
+  void rebuild(StreamId id, const Environment& env) {
     const Stream& old = p_[id];
     std::vector<ValueId> init, next;
     for (const Carry& carry : old.carries) {
       init.push_back(substitute(carry.init, env));
       next.push_back(substitute(carry.next, env));
     }
-    // q_.streams may have grown while substituting: write through the vector.
-    (void)stream;
+    // q_.streams may have grown while substituting: look the stream up only now.
     const StreamId of = env.streams.count(id) ? env.streams.at(id) : id;
     Stream& target = q_.streams[of.index];
     for (std::size_t i = 0; i < init.size(); ++i) {
@@ -221,12 +220,12 @@ class Inliner {
     env.guarded = outer.guarded && !env.coordinates.empty();
     auto& memo = memos_[env];
     if (auto it = memo.find(v); it != memo.end()) return it->second;
-    ValueId result = substitute_node(v, old, env);
+    ValueId result = substitute_node(old, env);
     memos_[env][v] = result;
     return result;
   }
 
-  ValueId substitute_node(ValueId v, const Value& old, const Environment& env) {
+  ValueId substitute_node(const Value& old, const Environment& env) {
     auto each = [&](const Environment& e) {
       std::vector<ValueId> mapped;
       for (ValueId operand : operands(old.node)) mapped.push_back(substitute(operand, e));
@@ -246,10 +245,10 @@ class Inliner {
                                  [&](const Replace& n) { return substitute_replace(old, n, env); },
                                  [&](const Part& n) {
                                    if (const auto* stream = std::get_if<StreamId>(&n.of))
-                                     return substitute_stream_value(v, old, *stream, n.slot, env);
+                                     return substitute_stream_value(old, *stream, n.slot, env);
                                    return rebuilt(old, map_operands(old.node, each(env)));
                                  },
-                                 [&](const Carried& n) { return substitute_stream_value(v, old, n.stream, n.slot, env); },
+                                 [&](const Carried& n) { return substitute_stream_value(old, n.stream, n.slot, env); },
                                  [&](const auto&) { return rebuilt(old, map_operands(old.node, each(env))); }},
                       old.node);
   }
@@ -335,7 +334,7 @@ class Inliner {
 
   // Array axes of a stream's value stay replaced (they become an index into its array); any other coordinate needs the stream to
   // run again there.
-  ValueId substitute_stream_value(ValueId v, const Value& old, StreamId stream, std::uint32_t slot, const Environment& env) {
+  ValueId substitute_stream_value(const Value& old, StreamId stream, std::uint32_t slot, const Environment& env) {
     AxisSet arrays = array_axes(p_, stream, slot);
     std::vector<std::pair<AxisId, ValueId>> binds;
     Environment context;
@@ -371,7 +370,6 @@ class Inliner {
     base.axes = q_.streams[target.index].carries[slot].axes;
     if (target == stream) base.axes = old.axes;
     ValueId value = intern(base);
-    (void)v;
     if (binds.empty()) return value;
     Value replaced = old;
     replaced.axes = q_[value].axes;
@@ -419,7 +417,7 @@ class Inliner {
     Environment env = context;
     env.streams[stream] = id;
     env.coordinates[old_piece] = intern({Coord{piece}, DType::i64_, false, {piece}, {}, copy.where});
-    rebuild(stream, q_.streams[id.index], env);
+    rebuild(stream, env);
     return id;
   }
 

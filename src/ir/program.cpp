@@ -101,4 +101,17 @@ AxisSet range_axes(const Program& p, AxisId a) {
   return out;
 }
 
+static bool reads_memory(const Program& p, ValueId v) {
+  const std::vector<ValueId> read = operands(p[v].node);
+  return std::holds_alternative<Load>(p[v].node) ||
+         std::any_of(read.begin(), read.end(), [&](ValueId operand) { return reads_memory(p, operand); });
+}
+
+bool launch_level(const Program& p, AxisId a) {
+  if (p[a].piece || !range_axes(p, a).empty()) return false;
+  for (const auto& bound : {p[a].lo, p[a].hi})
+    if (bound && reads_memory(p, *bound)) return false;
+  return true;
+}
+
 }  // namespace cosmati::ir

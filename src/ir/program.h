@@ -201,6 +201,8 @@ Node map_operands(const Node& node, const std::vector<ValueId>& mapped);
 std::size_t result_count(const Program& p, const Reduce& r);
 // The axes that the range of `a` depends on (empty for launch-level axes).
 AxisSet range_axes(const Program& p, AxisId a);
+// Whether the range of `a` is known when a launch starts: it depends on no axis, reads no memory, and is not a stream's piece.
+bool launch_level(const Program& p, AxisId a);
 // Checks the numbered invariants of a finished program (verify.cpp lists them); throws InternalError naming `pass`.
 void verify(const Program& p, const char* pass);
 

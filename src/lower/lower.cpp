@@ -108,24 +108,13 @@ class Lowering {
     }
     return total;
   }
-  bool launch_level(AxisId axis) const {
-    if (p_[axis].piece || !ir::range_axes(p_, axis).empty()) return false;
-    for (const auto& limit : {p_[axis].lo, p_[axis].hi})
-      if (limit && reads_memory(*limit)) return false;
-    return true;
-  }
-  bool reads_memory(ValueId v) const {
-    if (std::holds_alternative<ir::Load>(p_[v].node)) return true;
-    auto operands = ir::operands(p_[v].node);
-    return std::any_of(operands.begin(), operands.end(), [&](ValueId o) { return reads_memory(o); });
-  }
   // Where an array over the axis starts, and how many elements it needs, whatever the instance.
   ExprId array_lo(AxisId axis) {
-    if (!launch_level(axis)) return bound(prove::hull(p_, axis)->lo);
+    if (!ir::launch_level(p_, axis)) return bound(prove::hull(p_, axis)->lo);
     return p_[axis].lo ? launch_value(*p_[axis].lo) : b_.integer(0);
   }
   ExprId array_extent(AxisId axis) {
-    if (launch_level(axis)) return axis_extent(axis);
+    if (ir::launch_level(p_, axis)) return axis_extent(axis);
     auto hull = prove::hull(p_, axis);
     COSMATI_CHECK(hull, "axis {} has no hull", p_[axis].name);
     return maximum(b_.integer(0), sub(bound(hull->hi), bound(hull->lo)));
@@ -223,11 +212,14 @@ class Lowering {
   }
   static Scope* deeper(Scope* a, Scope* b) { return depth(a) >= depth(b) ? a : b; }
 
-  // The innermost scope on the chain from `from` that a value depends on: through its axes, or through a carried value.
-  Scope* home_scope(ValueId v, Scope* from) {
+  // The innermost scope on the chain from `from` that a value depends on: through its axes (but for those in `except`, the axes
+  // of an array to be filled), or through a carried value.
+  Scope* home_scope(ValueId v, Scope* from, const std::vector<AxisId>& except = {}) {
     Scope* best = root_of(from);
-    for (AxisId axis : p_[v].axes)
+    for (AxisId axis : p_[v].axes) {
+      if (std::find(except.begin(), except.end(), axis) != except.end()) continue;
       if (Scope* s = binder(from, axis)) best = deeper(best, s);
+    }
     for (StreamId stream : streams_in(v))
       for (Scope* s = from; s; s = s->parent)
         if (s->stream == stream) {
@@ -500,27 +492,13 @@ class Lowering {
     auto steps = step_axes(v);
     return std::none_of(steps.begin(), steps.end(), [&](AxisId axis) { return p_[axis].program; });
   }
-  // The scope where the array of `v` is filled: the innermost that v depends on other than through the axes of the array.
-  Scope* fill_scope(ValueId v, const std::vector<AxisId>& steps, Scope* from) {
-    Scope* best = root_of(from);
-    for (AxisId axis : p_[v].axes)
-      if (std::find(steps.begin(), steps.end(), axis) == steps.end())
-        if (Scope* s = binder(from, axis)) best = deeper(best, s);
-    for (StreamId stream : streams_in(v))
-      for (Scope* s = from; s; s = s->parent)
-        if (s->stream == stream) {
-          best = deeper(best, s);
-          break;
-        }
-    return best;
-  }
   const Array& worker_array(ValueId v, Scope* from) {
     std::vector<AxisId> steps = step_axes(v);
     auto key = std::make_pair(v, steps);
     auto it = worker_arrays_.find(key);
     if (it == worker_arrays_.end())
       it = worker_arrays_.emplace(key, scratch(kernel::Buffer::Kind::worker_scratch, name_of(v), p_[v].dtype, steps)).first;
-    Scope* s = fill_scope(v, steps, from);
+    Scope* s = home_scope(v, from, steps);
     if (!s->filled[v]) {
       s->filled[v] = true;
       filling_.insert(v);

@@ -38,19 +38,6 @@ class Universal {
 
  private:
   // ---- facts -----------------------------------------------------------------------------------------------------------
-  bool launch_level(AxisId axis) const { return !p_[axis].piece && ir::range_axes(p_, axis).empty() && !range_loads(axis); }
-  // A range read from memory is known to a group, not to the launch.
-  bool range_loads(AxisId axis) const {
-    for (const auto& bound : {p_[axis].lo, p_[axis].hi})
-      if (bound && has_load(*bound)) return true;
-    return false;
-  }
-  bool has_load(ValueId v) const {
-    if (std::holds_alternative<ir::Load>(p_[v].node)) return true;
-    for (ValueId operand : ir::operands(p_[v].node))
-      if (has_load(operand)) return true;
-    return false;
-  }
   const ir::Reduce* as_reduce(ValueId v) const {
     if (const auto* part = std::get_if<ir::Part>(&p_[v].node))
       if (const auto* of = std::get_if<ValueId>(&part->of)) return std::get_if<ir::Reduce>(&p_[*of].node);
@@ -73,7 +60,7 @@ class Universal {
   // An array over these axes has a size known at launch, and a range known where an instance starts.
   bool has_hull(const AxisSet& axes) const {
     return std::all_of(axes.begin(), axes.end(), [&](AxisId axis) {
-      if (p_[axis].piece || launch_level(axis)) return true;
+      if (p_[axis].piece || ir::launch_level(p_, axis)) return true;
       for (AxisId on : ir::range_axes(p_, axis))
         if (!p_[on].program) return false;
       return prove::hull(p_, axis).has_value();
@@ -168,7 +155,7 @@ class Universal {
   void keep(ValueId v, const char* what, const OnGrid& on_grid) {
     std::vector<AxisId> grid;
     for (AxisId axis : p_[v].axes)
-      if (launch_level(axis) && on_grid(axis)) grid.push_back(axis);
+      if (ir::launch_level(p_, axis) && on_grid(axis)) grid.push_back(axis);
     mapping_.homes[v] = Home::launch;
     Phase* last = mapping_.phases.empty() ? nullptr : &mapping_.phases.back();
     // The parts of one reduction share a phase, so that it is evaluated once.
@@ -237,7 +224,7 @@ class Universal {
       std::vector<AxisId> grid;
       AxisSet all = store_axes(store);
       for (AxisId axis : all)
-        if (launch_level(axis)) grid.push_back(axis);
+        if (ir::launch_level(p_, axis)) grid.push_back(axis);
       mapping_.phases.push_back({"store_" + p_[store.tensor].name, place(grid, all), {StoreRoot{i}}});
     }
   }

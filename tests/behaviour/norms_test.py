@@ -1,5 +1,7 @@
 # Layer norm and RMS norm where variance cancels, squares overflow, or nothing varies.
 # SPDX-License-Identifier: Apache-2.0
+import unittest
+
 import numpy as np
 
 from tool import ToolTest, close, main
@@ -26,13 +28,20 @@ class Norms(ToolTest):
             self.assertTrue((abs(y - wanted) <= 2e-3 + shift).all())
             close(y[:, 15] - y[:, 0], [2.6832, 2.6829, 2.6857, 2.6626], rtol=3e-2)
 
+    # What is wanted of the same rows. `mean_var` in float32 does not give it; whoever mends that removes the mark and the test above.
+    @unittest.expectedFailure
+    def test_a_large_mean_keeps_the_accuracy_of_a_small_one(self):
+        x = np.array([[m + i * 1e-3 for i in range(16)] for m in (0, 100, 1000, 10000)]).astype(np.float32)
+        for _, y in self.layer_norm(x):
+            close(y, layer_norm(x), rtol=2e-3, atol=2e-3)
+            close(y[:, 0], [-1.3416, -1.3415, -1.3415, -1.3313], rtol=2e-3)
+            close(y[:, 15], [1.3416, 1.3414, 1.3442, 1.3313], rtol=2e-3)
+
     def test_constant_rows_give_beta(self):
         rows = [np.float32([1e15 + i for i in range(5)])] + [np.full(n, v, np.float32) for v in (0.5, 3.3e4, 1e30) for n in (7, 1000, 4097)]
         for row in rows:
             for _, y in self.layer_norm(row[None], beta=0.25):
-                self.assertFalse(np.isnan(y).any(), row[0])
-                if row[0] < 1:
-                    close(y, 0.25, atol=1e-2)
+                np.testing.assert_array_equal(y, np.full_like(y, 0.25), str(row[0]))
 
     def test_exactly_representable_constants_give_exactly_beta(self):
         for n in (7, 64, 1000):
