@@ -126,15 +126,25 @@ Expr first_of(Expr better, Expr av, Expr ai, Expr bv, Expr bi) {
   return bi < 0 || (ai >= 0 && (wins || (tie && ai < bi)));
 }
 
-// Equal halves meet in the middle and otherwise the larger side is the base, so a constant row keeps its value exactly. Where
-// the difference is not finite the weighted sum has the right infinity or NaN.
-Expr mean_merge(Expr na, Expr ma, Expr nb, Expr mb) {
-  const Expr n = na + nb, d = mb - ma, half = constant_like(ma, 0.5, 0);
-  const Expr based = where(na > nb, ma + d * (nb / n), mb - d * (na / n));
-  return where(d - d == 0, where(na == nb, half * ma + half * mb, based), ma * (na / n) + mb * (nb / n));
+// A mean as an unevaluated sum high + low, high being the sum rounded: what adding rounds away stays in low, so the error grows
+// with the spread of the elements and not with their size. The side of more elements is the base, which keeps the mean of a
+// constant row exact; ties are broken by value, which keeps both orders of a merge equal bit for bit. Where the difference is not
+// finite the weighted sum has the right infinity or NaN.
+struct Mean {
+  Expr high, low;
+};
+Expr distance(Mean a, Mean b) { return (b.high - a.high) + (b.low - a.low); }
+Mean mean_merge(Expr na, Mean a, Expr nb, Mean b) {
+  const Expr n = na + nb, zero = constant_like(na, 0, 0);
+  const Expr first = na > nb || (na == nb && (a.high > b.high || (a.high == b.high && a.low >= b.low)));
+  const Expr base = where(first, a.high, b.high);
+  const Expr step = where(first, a.low + distance(a, b) * (nb / n), b.low + distance(b, a) * (na / n));
+  const Expr sum = base + step, seen = sum - base, rest = (base - (sum - seen)) + (step - seen);
+  const Expr finite = rest - rest == 0;
+  return {where(n == 0, zero, where(finite, sum, a.high * (na / n) + b.high * (nb / n))), where(finite, rest, zero)};
 }
-Expr m2_merge(Expr na, Expr ma, Expr sa, Expr nb, Expr mb, Expr sb) {
-  const Expr d = mb - ma, both = na * nb;
+Expr m2_merge(Expr na, Mean a, Expr sa, Expr nb, Mean b, Expr sb) {
+  const Expr d = distance(a, b), both = na * nb;
   return where(both == 0, sa + sb, (sa + sb) + d * d * (both / (na + nb)));
 }
 Expr lse_merge(Expr ma, Expr sa, Expr mb, Expr sb) {
@@ -149,13 +159,13 @@ std::vector<Expr> list(E... items) {
 
 // The columns of a row, each evaluated on the values it may name.
 struct Env {
-  Expr x0, x1, a0, a1, a2, b0, b1, b2, s0, s1, s2, count;
+  Expr x0, x1, a0, a1, a2, a3, b0, b1, b2, b3, s0, s1, s2, s3, count;
 };
 std::vector<Expr> identity_of(RowId row, const Env& env) {
 #define REDUCER(name, arguments, states, identity, lift, merge, finish, typing, fold, flags, documentation) \
   case RowId::name:                                                                                         \
     return list identity;
-  [[maybe_unused]] const auto& [x0, x1, a0, a1, a2, b0, b1, b2, s0, s1, s2, count] = env;
+  [[maybe_unused]] const auto& [x0, x1, a0, a1, a2, a3, b0, b1, b2, b3, s0, s1, s2, s3, count] = env;
   switch (row) {
 #include <cosmati/reducers.def>
   }
@@ -166,7 +176,7 @@ std::vector<Expr> lift_of(RowId row, const Env& env) {
 #define REDUCER(name, arguments, states, identity, lift, merge, finish, typing, fold, flags, documentation) \
   case RowId::name:                                                                                         \
     return list lift;
-  [[maybe_unused]] const auto& [x0, x1, a0, a1, a2, b0, b1, b2, s0, s1, s2, count] = env;
+  [[maybe_unused]] const auto& [x0, x1, a0, a1, a2, a3, b0, b1, b2, b3, s0, s1, s2, s3, count] = env;
   switch (row) {
 #include <cosmati/reducers.def>
   }
@@ -177,7 +187,7 @@ std::vector<Expr> merge_of(RowId row, const Env& env) {
 #define REDUCER(name, arguments, states, identity, lift, merge, finish, typing, fold, flags, documentation) \
   case RowId::name:                                                                                         \
     return list merge;
-  [[maybe_unused]] const auto& [x0, x1, a0, a1, a2, b0, b1, b2, s0, s1, s2, count] = env;
+  [[maybe_unused]] const auto& [x0, x1, a0, a1, a2, a3, b0, b1, b2, b3, s0, s1, s2, s3, count] = env;
   switch (row) {
 #include <cosmati/reducers.def>
   }
@@ -188,7 +198,7 @@ std::vector<Expr> finish_of(RowId row, const Env& env) {
 #define REDUCER(name, arguments, states, identity, lift, merge, finish, typing, fold, flags, documentation) \
   case RowId::name:                                                                                         \
     return list finish;
-  [[maybe_unused]] const auto& [x0, x1, a0, a1, a2, b0, b1, b2, s0, s1, s2, count] = env;
+  [[maybe_unused]] const auto& [x0, x1, a0, a1, a2, a3, b0, b1, b2, b3, s0, s1, s2, s3, count] = env;
   switch (row) {
 #include <cosmati/reducers.def>
   }
@@ -279,9 +289,9 @@ std::optional<ReducerId> Builder::builtin(const std::string& name, const std::ve
   const std::size_t n = r.state_types.size();
   COSMATI_CHECK(static_cast<int>(n) == row.states, "{} lifts to {} states", name, n);
   r.identity.results = typed(identity_of(*id, env), r.state_types);
-  Expr* const as[] = {&env.a0, &env.a1, &env.a2};
-  Expr* const bs[] = {&env.b0, &env.b1, &env.b2};
-  Expr* const ss[] = {&env.s0, &env.s1, &env.s2};
+  Expr* const as[] = {&env.a0, &env.a1, &env.a2, &env.a3};
+  Expr* const bs[] = {&env.b0, &env.b1, &env.b2, &env.b3};
+  Expr* const ss[] = {&env.s0, &env.s1, &env.s2, &env.s3};
   for (std::size_t k = 0; k < n; ++k) {
     *as[k] = *ss[k] = Expr(*this, arg(k, r.state_types[k]), r.state_types[k]);
     *bs[k] = Expr(*this, arg(n + k, r.state_types[k]), r.state_types[k]);

@@ -315,27 +315,30 @@ class MeanVar final : public Accumulator {
       const std::int64_t at = r.at[0] + k * r.stride[0];
       State& s = state_[r.out + k * r.out_stride];
       const double x = args[0]->f[at], e = error_at(*args[0], at);
+      if (s.count == 0) s.base = x;
       s.count += 1;
       s.sum += x;
-      const double delta = x - s.mean;
-      s.mean += delta / s.count;
-      s.squares += delta * (x - s.mean);
+      const double from_base = x - s.base, delta = from_base - s.offset;
+      s.offset += delta / s.count;
+      s.squares += delta * (from_base - s.offset);
       s.error += e;
       s.error_squares += e * e;
     }
   }
   void finish(std::int64_t count, std::int64_t o, Num* results) override {
     const State& s = state_[o];
-    const double n = static_cast<double>(count), var = s.squares / n, sigma = std::sqrt(var),
+    const double n = static_cast<double>(count), center = s.base + s.offset, var = s.squares / n, sigma = std::sqrt(var),
                  rms = std::sqrt(s.error_squares / n);
     const DType t = c_.reducer.result_types.at(0);
-    const double size = std::hypot(s.mean, sigma), unit = 4 * n * precision(t).unit, tiny = n * precision(t).tiny;
-    Num mean{s.mean, 0, s.error / n + unit * size + tiny},
-        variance{var, 0, 2 * sigma * rms + rms * rms + unit * sigma * size + tiny};
+    const double size = std::hypot(center, sigma), unit = precision(t).unit, tiny = n * precision(t).tiny;
+    // What the merges lose, and what float64 itself loses here where t is no narrower.
+    const double lost = 4 * n * (unit * (sigma + unit * size) + precision(DType::f64_).unit * std::hypot(s.offset, sigma));
+    Num mean{center, 0, s.error / n + lost + 2 * unit * std::fabs(center) + tiny},
+        variance{var, 0, 2 * sigma * rms + rms * rms + 2 * sigma * lost + lost * lost + tiny};
     mean.err = within_range(t, size * n, mean.err);
     variance.err = within_range(t, size * size * n, variance.err);
     // With an infinity or NaN among the elements the mean is what their sum is, in any order.
-    if (!std::isfinite(s.mean)) {
+    if (!std::isfinite(center)) {
       mean.f = s.sum;
       mean.err = !std::isfinite(s.sum) && s.error == 0 ? 0 : infinity;
     }
@@ -347,7 +350,7 @@ class MeanVar final : public Accumulator {
 
  private:
   struct State {
-    double count = 0, sum = 0, mean = 0, squares = 0, error = 0, error_squares = 0;
+    double count = 0, sum = 0, base = 0, offset = 0, squares = 0, error = 0, error_squares = 0;  // the mean is base + offset
   };
   ReducerContext c_;
   std::vector<State> state_;

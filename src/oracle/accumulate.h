@@ -4,8 +4,8 @@
 //  product       relative errors multiply; unjudged where a partial product could leave the range of the type
 //  min, max      the interval of the elements' own intervals
 //  argmin, argmax  uncertain where another element may win within its error
-//  mean_var      with e the element errors: mean(e) and 2 sigma rms(e) + rms(e)^2, plus 4 n roundings of sqrt(mean^2 + var) for
-//                the mean and of sigma sqrt(mean^2 + var) for the variance (Welford-type merges)
+//  mean_var      with e the element errors: mean(e) and 2 sigma rms(e) + rms(e)^2, plus 4 n roundings of sigma (and 4 n squared
+//                ones of the mean) for the mean, which is itself rounded, and 2 sigma times as much for the variance
 //  logsumexp     the largest element error, plus 4 n + log(n) + 4 roundings: each merge rescales by exp of a rounded difference,
 //                and along any tree these differences telescope
 //  other merges  propagated through the lambdas in index order, doubled, plus n roundings of the result, for other trees

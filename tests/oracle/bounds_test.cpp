@@ -61,14 +61,16 @@ TEST(Bounds, PolesAndComparisonsAreUncertain) {
 
 // Sums, means and moments in float32 by random trees.
 struct Moments {
-  float n, mean, m2;
+  float n, mean, low, m2;
 };
 Moments moments(const float* x, int n, std::mt19937& random) {
-  if (n == 1) return {1, x[0], 0};
+  if (n == 1) return {1, x[0], 0, 0};
   const int cut = 1 + static_cast<int>(random() % (n - 1));
-  const Moments a = moments(x, cut, random), b = moments(x + cut, n - cut, random);
-  const float total = a.n + b.n, delta = b.mean - a.mean;
-  return {total, a.mean + delta * (b.n / total), a.m2 + b.m2 + delta * delta * (a.n * b.n / total)};
+  Moments a = moments(x, cut, random), b = moments(x + cut, n - cut, random);
+  if (a.n < b.n) std::swap(a, b);
+  const float total = a.n + b.n, delta = (b.mean - a.mean) + (b.low - a.low), step = a.low + delta * (b.n / total);
+  const float mean = a.mean + step, seen = mean - a.mean;
+  return {total, mean, (a.mean - (mean - seen)) + (step - seen), a.m2 + b.m2 + delta * delta * (a.n * b.n / total)};
 }
 float tree_sum(const float* x, int n, std::mt19937& random) {
   if (n == 1) return x[0];
@@ -105,7 +107,7 @@ program p(in x: f32[i, n], out s: f32[i], out mu: f32[i], out v: f32[i], out l: 
   }
 })");
   constexpr int N = 500;
-  for (const double offset : {0.0, 3.0, 1000.0, 1e-30}) {
+  for (const double offset : {0.0, 3.0, 1000.0, 1e6, 1e-30}) {
     Values x = normal({1, N}, 3);
     std::vector<float> f;
     for (double& v : x) {
