@@ -7,3 +7,4 @@
 #include <cosmati/program.h>
 #include <cosmati/runtime.h>
 #include <cosmati/tensor.h>
+#include <cosmati/version.h>

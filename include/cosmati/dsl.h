@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <cosmati/export.h>
 #include <cosmati/program.h>
 
 namespace cosmati {
@@ -68,15 +69,15 @@ class Tile : public detail::Replaceable<Tile> {
 
 namespace detail {
 
-Tile literal(bool value);
-Tile literal(double value);
-Tile literal(std::int64_t value);
-Tile literal(std::uint64_t value, std::source_location at);
+COSMATI_API Tile literal(bool value);
+COSMATI_API Tile literal(double value);
+COSMATI_API Tile literal(std::int64_t value);
+COSMATI_API Tile literal(std::uint64_t value, std::source_location at);
 
 }  // namespace detail
 
 // What every operator takes: anything that denotes a value, with the place where it was written.
-class Operand {
+class COSMATI_API Operand {
  public:
   using Location = std::source_location;
   Operand(Tile tile, Location at = Location::current()) : tile(tile), at(at) {}
@@ -108,7 +109,7 @@ template <detail::Readable T>
 Tile::Tile(const T& value, std::source_location at) : Tile(Operand(value, at).tile) {}
 
 // An axis is an object: two axes are the same exactly when they are the same object.
-class Axis {
+class COSMATI_API Axis {
  public:
   using Location = std::source_location;
   explicit Axis(const char* name, Location at = Location::current());                 // bound by the dimensions of arguments
@@ -123,7 +124,7 @@ class Axis {
 };
 
 // Any number of leading axes, none included: how many follows from the arguments.
-class Axes {
+class COSMATI_API Axes {
  public:
   explicit Axes(const char* name, std::source_location at = std::source_location::current());
   Axes(const Axes&) = delete;
@@ -135,13 +136,13 @@ class Axes {
 
 // ---- declarations --------------------------------------------------------------------------------------------------
 // One dimension of a tensor: an axis, a constant, axis + constant, {slow, ..., fast} for a composite one, or a pack.
-class Dim {
+class COSMATI_API Dim {
  public:
   Dim(const Axis& axis);
   Dim(const Axes& pack);
   Dim(Tile axis_plus_constant, std::source_location at = std::source_location::current());
   Dim(int constant);
-  struct Part {
+  struct COSMATI_API Part {
     Part(const Axis& axis);
     Part(int constant) : constant(constant) {}
     std::optional<std::uint32_t> axis;
@@ -191,10 +192,11 @@ IndexArg dim(Operand slow, const F&... faster) {
 
 namespace detail {
 
-Tile load(const Parameter& p, const std::vector<IndexArg>& index, const Operand* otherwise, std::source_location at);
-void store(const Parameter& p, const std::vector<IndexArg>& index, const Operand& value);
-Parameter declare(int access, const char* name, TypeChoice type, Dims dims, std::source_location at);
-void promise(const Parameter& p, const Operand* lo, const Operand* hi, bool sorted, bool distinct, std::source_location at);
+COSMATI_API Tile load(const Parameter& p, const std::vector<IndexArg>& index, const Operand* otherwise, std::source_location at);
+COSMATI_API void store(const Parameter& p, const std::vector<IndexArg>& index, const Operand& value);
+COSMATI_API Parameter declare(int access, const char* name, TypeChoice type, Dims dims, std::source_location at);
+COSMATI_API void promise(const Parameter& p, const Operand* lo, const Operand* hi, bool sorted, bool distinct,
+                         std::source_location at);
 
 // The first index is converted where the user wrote it, and lends its place to the others.
 template <class T>
@@ -317,7 +319,7 @@ InOut inout(const char* name, Dims dims, std::source_location at = std::source_l
 }
 
 // A scalar parameter: a value; `.defaults(e)` makes it optional.
-class ScalarParameter : public Tile {
+class COSMATI_API ScalarParameter : public Tile {
  public:
   ScalarParameter(const char* name, DType dtype, std::source_location at);
   ScalarParameter& defaults(Operand value);
@@ -329,14 +331,14 @@ template <DType T>
 ScalarParameter scalar(const char* name, std::source_location at = std::source_location::current()) {
   return ScalarParameter(name, T, at);
 }
-void require(Operand condition);
-Tile named(const char* name, Operand value);
+COSMATI_API void require(Operand condition);
+COSMATI_API Tile named(const char* name, Operand value);
 
 // ---- operations ----------------------------------------------------------------------------------------------------
 namespace detail {
-Tile apply(const char* op, std::initializer_list<const Operand*> args, std::source_location at);
-Tile cast(DType to, const Operand& value);
-Tile bits(DType to, const Operand& value);
+COSMATI_API Tile apply(const char* op, std::initializer_list<const Operand*> args, std::source_location at);
+COSMATI_API Tile cast(DType to, const Operand& value);
+COSMATI_API Tile bits(DType to, const Operand& value);
 }  // namespace detail
 
 #define COSMATI_BINARY(symbol, op) \
@@ -399,8 +401,8 @@ template <class T>
 inline constexpr bool is_axis = OneOf<T, Axis, Axes>;
 template <class T>
 inline constexpr bool is_over = OneOf<T, Axis, Axes, order, relax>;
-void add_axis(Over& over, const Axis& axis);
-void add_axis(Over& over, const Axes& axes);
+COSMATI_API void add_axis(Over& over, const Axis& axis);
+COSMATI_API void add_axis(Over& over, const Axes& axes);
 inline void add_axis(Over& over, order o) { over.tree = o; }
 inline void add_axis(Over& over, relax r) { over.relaxed = r; }
 template <class... A>
@@ -413,7 +415,7 @@ Over over(std::source_location at, const A&... axes) {
   if constexpr ((is_over<A> && ...)) (add_axis(o, axes), ...);
   return o;
 }
-std::vector<Tile> reduce(const char* reducer, std::initializer_list<const Operand*> values, const Over& over);
+COSMATI_API std::vector<Tile> reduce(const char* reducer, std::initializer_list<const Operand*> values, const Over& over);
 
 // How many results a row's finish column, "(a, f(b, c))", lists.
 constexpr std::size_t count_results(const char* list) {
@@ -451,7 +453,7 @@ Tile contract(Operand a, Operand b, const A&... axes) {
 }
 
 // ---- replacement ---------------------------------------------------------------------------------------------------
-class Replaced : public detail::Replaceable<Replaced> {
+class COSMATI_API Replaced : public detail::Replaceable<Replaced> {
  public:
   using Binds = std::vector<std::pair<std::uint32_t, Tile>>;
   Replaced(Tile of, Binds binds, std::source_location at) : of_(of), binds_(std::move(binds)), at_(at) {}
@@ -466,7 +468,7 @@ class Replaced : public detail::Replaceable<Replaced> {
 
 namespace detail {
 
-void add_binds(Replaced::Binds& binds, const Axis& axis, const Operand& to);
+COSMATI_API void add_binds(Replaced::Binds& binds, const Axis& axis, const Operand& to);
 template <class To, class... B>
 void add_binds(Replaced::Binds& binds, const Operand& first, const Axis& axis, const To& to, const B&... more) {
   add_binds(binds, axis, Operand(to, first.at));
@@ -487,7 +489,7 @@ Replaced Replaceable<Value>::at(const Axis& axis, Operand to, const B&... more) 
 // ---- regions -------------------------------------------------------------------------------------------------------
 namespace detail {
 
-void begin_parallel(const Over& axes);
+COSMATI_API void begin_parallel(const Over& axes);
 struct RegionAxis {
   RegionAxis(const Axis& axis, std::source_location at = std::source_location::current()) : over{at, {}} { add_axis(over, axis); }
   RegionAxis(const Axes& pack, std::source_location at = std::source_location::current()) : over{at, {}} { add_axis(over, pack); }
@@ -556,8 +558,8 @@ struct BodyResult {
   Values next;
   std::function<Values(const Values&, const Values&)> merge;
 };
-Values stream(const Axis& axis, bool tile, const Values& init, const std::function<BodyResult(const Values&)>& body,
-              std::source_location at);
+COSMATI_API Values stream(const Axis& axis, bool tile, const Values& init, const std::function<BodyResult(const Values&)>& body,
+                          std::source_location at);
 
 template <std::size_t N>
 std::array<Tile, N> to_array(const Values& v) {
@@ -610,7 +612,7 @@ struct ReducerParts {
   std::function<Values(const Values&, const Values&)> merge;
   std::function<Values(const Values&)> finish;
 };
-std::vector<Tile> reduce(const ReducerParts& parts, const Values& values, const Over& over);
+COSMATI_API std::vector<Tile> reduce(const ReducerParts& parts, const Values& values, const Over& over);
 
 // One value, or the several of next(...).
 template <class R>
@@ -681,13 +683,14 @@ class Reducer {
 };
 
 // ---- programs ------------------------------------------------------------------------------------------------------
-Program program(const char* name, std::function<void()> body, std::source_location at = std::source_location::current());
+COSMATI_API Program program(const char* name, std::function<void()> body,
+                            std::source_location at = std::source_location::current());
 
 // ---- the prelude ---------------------------------------------------------------------------------------------------
 namespace detail {
 
 // While it lives, mistakes are reported at the call and not inside the function of this header that was called.
-class CalledFrom {
+class COSMATI_API CalledFrom {
  public:
   explicit CalledFrom(const std::source_location& at);
   ~CalledFrom();

@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include <cosmati/export.h>
+
 namespace cosmati {
 
 enum class ErrorCode : std::uint8_t {
@@ -14,8 +16,8 @@ enum class ErrorCode : std::uint8_t {
 #undef ERROR
 };
 
-std::string_view name(ErrorCode code);
-std::string_view meaning(ErrorCode code);
+COSMATI_API std::string_view name(ErrorCode code);
+COSMATI_API std::string_view meaning(ErrorCode code);
 
 // A place in the user's text or C++ source. line and column start at 1; 0 means unknown.
 struct Where {
@@ -27,7 +29,7 @@ struct Where {
 
 // The user's program, options or machine are wrong. what() is `file:line:column: code: message. origin Hint: hint`.
 // message: what is wrong, with the user's names. origin: where the cause entered (may be empty). hint: what would be legal.
-class Error : public std::runtime_error {
+class COSMATI_API Error : public std::runtime_error {
  public:
   Error(ErrorCode code, Where where, std::string message, std::string hint = {}, std::string origin = {});
   ErrorCode code;
@@ -38,7 +40,7 @@ class Error : public std::runtime_error {
 };
 
 // A bug of Cosmati itself: names the place and carries a dump of the IR where there is one.
-class InternalError : public std::logic_error {
+class COSMATI_API InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };

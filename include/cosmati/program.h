@@ -8,6 +8,7 @@
 
 #include <cosmati/dtype.h>
 #include <cosmati/error.h>
+#include <cosmati/export.h>
 
 namespace cosmati {
 
@@ -15,7 +16,7 @@ namespace language {
 class Source;
 }
 
-class Program {
+class COSMATI_API Program {
  public:
   explicit Program(std::shared_ptr<const language::Source> source) : source_(std::move(source)) {}
   std::string name() const;
@@ -36,19 +37,19 @@ class Program {
 };
 
 // All programs of a text. Throws Error{syntax, ...} with line and column in `file`.
-std::vector<Program> parse(const std::string& text, const std::string& file = "<text>");
+COSMATI_API std::vector<Program> parse(const std::string& text, const std::string& file = "<text>");
 // `file`, `file:name`, or the name of a shipped program. A path that exists wins. Throws Error{bad_file, unknown_name, syntax}.
-Program load(const std::string& spec);
+COSMATI_API Program load(const std::string& spec);
 // All programs of `spec` (a file, or one shipped program).
-std::vector<Program> load_all(const std::string& spec);
+COSMATI_API std::vector<Program> load_all(const std::string& spec);
 // The names of the programs that the library ships, sorted.
-std::vector<std::string> shipped_programs();
+COSMATI_API std::vector<std::string> shipped_programs();
 // The text of a program at given dtypes, printed from its IR: types binds dtype variables ("T=f32"), packs axis packs.
-std::string print(const Program& program, const std::vector<std::pair<std::string, DType>>& types,
-                  const std::vector<std::pair<std::string, int>>& packs = {});
+COSMATI_API std::string print(const Program& program, const std::vector<std::pair<std::string, DType>>& types,
+                              const std::vector<std::pair<std::string, int>>& packs = {});
 
 // `cosmati check`: parses, types and proves, then runs the oracle's cut, merge and reducer-law checks on seeded extents 0..5,
 // for representative dtypes. Throws the first Error.
-void check(const Program& program, std::uint64_t seed = 0);
+COSMATI_API void check(const Program& program, std::uint64_t seed = 0);
 
 }  // namespace cosmati

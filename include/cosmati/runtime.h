@@ -10,8 +10,10 @@
 #include <variant>
 #include <vector>
 
+#include <cosmati/export.h>
 #include <cosmati/program.h>
 #include <cosmati/tensor.h>
+#include <cosmati/version.h>
 
 namespace cosmati {
 
@@ -22,7 +24,7 @@ using Arguments = std::vector<std::pair<std::string, Argument>>;
 
 // Where a function runs. cpu: compiled vector code on `threads` threads (0: all cores). sim: the kernel IR simulator. oracle: the
 // meaning itself, in float64.
-class Device {
+class COSMATI_API Device {
  public:
   static Device pick();                          // COSMATI_DEVICE, else the CPU
   static Device named(const std::string& name);  // "cpu", "sim", "oracle"; throws Error{backend_absent, bad_argument}
@@ -30,7 +32,7 @@ class Device {
   static Device sim();
   static Device oracle();
   const std::string& name() const;
-  struct Impl;
+  struct COSMATI_HIDDEN Impl;
   const std::shared_ptr<Impl>& impl() const { return impl_; }
 
  private:
@@ -43,7 +45,7 @@ struct DeviceInfo {
   bool present;
   std::string detail;  // processor and vector width, or why it is absent
 };
-std::vector<DeviceInfo> devices();
+COSMATI_API std::vector<DeviceInfo> devices();
 
 struct Options {
   std::map<std::string, std::string> knobs;  // exact: an impossible value is an Error{bad_knob} naming the limit
@@ -51,7 +53,7 @@ struct Options {
 };
 
 // A program on a device. Thread-safe. Compiles once per (facts, plan), counted.
-class Function {
+class COSMATI_API Function {
  public:
   Function(Program program, Device device, Options options = {});
 
@@ -72,7 +74,7 @@ class Function {
   std::string emit(const Arguments& arguments, const std::string& as) const;  // as: "tile", "kernel", "llvm", "asm"
   std::size_t compiles() const;
 
-  struct Impl;
+  struct COSMATI_HIDDEN Impl;
 
  private:
   std::shared_ptr<Impl> impl_;
@@ -90,7 +92,7 @@ struct Judgement {
   std::int64_t unjudged = 0;     // elements whose bound exceeds |ref|
 };
 // `before` are the arguments as they were before the run (an inout's old contents); `after` holds the outputs.
-std::vector<Judgement> judge(const Program& program, const Arguments& before, const Arguments& after);
+COSMATI_API std::vector<Judgement> judge(const Program& program, const Arguments& before, const Arguments& after);
 
 // The contract of an integer tensor parameter at these arguments (only shapes, dtypes and scalars are read; data may be null):
 // lo <= element < hi where bounded.
@@ -98,7 +100,7 @@ struct ContractBounds {
   std::optional<std::int64_t> lo, hi;
   bool sorted = false, distinct = false;
 };
-ContractBounds contract_bounds(const Program& program, const Arguments& arguments, const std::string& parameter);
+COSMATI_API ContractBounds contract_bounds(const Program& program, const Arguments& arguments, const std::string& parameter);
 
 // The oracle's value for a name of the program (--probe), over its axes in the order of their declaration, as float64.
 struct Probe {
@@ -106,11 +108,9 @@ struct Probe {
   std::vector<std::int64_t> shape;
   std::vector<double> values;
 };
-Probe probe(const Program& program, const Arguments& arguments, const std::string& name);
+COSMATI_API Probe probe(const Program& program, const Arguments& arguments, const std::string& name);
 
 // The reference pages, printed from the tables (Markdown): "ops", "reducers", "dtypes", "errors", "knobs", "programs".
-std::map<std::string, std::string> reference_pages();
-
-std::string version();
+COSMATI_API std::map<std::string, std::string> reference_pages();
 
 }  // namespace cosmati

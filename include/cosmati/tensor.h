@@ -5,10 +5,11 @@
 #include <vector>
 
 #include <cosmati/dtype.h>
+#include <cosmati/export.h>
 
 namespace cosmati {
 
-struct TensorView {
+struct COSMATI_API TensorView {
   void* data = nullptr;
   DType dtype = DType::f32_;
   std::vector<std::int64_t> shape;

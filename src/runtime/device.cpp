@@ -48,6 +48,6 @@ std::vector<DeviceInfo> devices() {
   return infos;
 }
 
-std::string version() { return "0.1.0"; }
+std::string version() { return COSMATI_VERSION; }
 
 }  // namespace cosmati

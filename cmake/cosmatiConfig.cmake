@@ -1,0 +1,11 @@
+# find_package(cosmati): the target cosmati::cosmati. It needs nothing else found.
+include(${CMAKE_CURRENT_LIST_DIR}/cosmatiTargets.cmake)
+foreach(component ${cosmati_FIND_COMPONENTS})
+  set(cosmati_${component}_FOUND OFF)
+  if(TARGET cosmati::${component})
+    set(cosmati_${component}_FOUND ON)
+  elseif(cosmati_FIND_REQUIRED_${component})
+    set(cosmati_FOUND OFF)
+    set(cosmati_NOT_FOUND_MESSAGE "cosmati has no component ${component}")
+  endif()
+endforeach()
