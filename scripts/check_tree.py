@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # The rules of the tree that no compiler checks:
-#   layers    a folder of src/ includes only the folders listed for it; tools and examples see what they may
+#   layers    a folder of src/ includes only the folders listed for it; tools, python and examples see what they may
 #   vendors   LLVM's headers only in src/backends/cpu, isl's only in src/prove
 #   ceiling   code files have at most 800 lines (tests and tables are exempt)
 #   headers   every source file begins with a comment and the SPDX line; a header has #pragma once
@@ -64,6 +64,8 @@ def layer_findings(path, text):
             yield f'includes "{included}": examples see the public headers only'
         if parts[0] == "tools" and folder in LAYERS and included not in TOOLS:
             yield f'includes "{included}": tools see the public headers, and {", ".join(sorted(TOOLS))}'
+        if parts[0] == "python" and folder != "bind":
+            yield f'includes "{included}": the Python package sees the public headers and its own bind/'
         if parts[0] == "include":
             yield f'includes "{included}": public headers include <cosmati/...> only'
 

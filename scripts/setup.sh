@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Installs what building, testing or checking needs and is missing; silent and instant when nothing is.
 #   scripts/setup.sh [build] [test] [check]     default: build
+# Debian has no nanobind: `test` makes .venv of the system's Python and installs python/requirements.txt there.
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build=(ccache cmake g++ libcli11-dev libfmt-dev libisl-dev libxxhash-dev llvm-19-dev ninja-build nlohmann-json3-dev)
-test=(libgmock-dev libgtest-dev python3 python3-numpy)
+test=(libgmock-dev libgtest-dev python3 python3-dev python3-numpy python3-venv)
 check=(clang-19 clang-format-19 clang-tidy-19 git)
 
 wanted=()
@@ -19,31 +21,48 @@ for group in "$@"; do
   esac
 done
 
+environment() {
+  local wanted=python/requirements.txt have=.venv/requirements.txt python=/usr/bin/python3
+  [[ " $* " == *" test "* ]] || return 0
+  cmp -s "$wanted" "$have" && return 0
+  echo "setup: .venv with the packages of $wanted"
+  [ -x $python ] || python=python3
+  [ -x .venv/bin/pip ] || $python -m venv --system-site-packages .venv
+  .venv/bin/pip install -q --disable-pip-version-check -r "$wanted"
+  cp "$wanted" "$have"
+}
+
 if ! command -v dpkg-query > /dev/null; then
   for program in cmake ninja python3; do
     command -v "$program" > /dev/null && continue
     echo "setup: not a Debian system; install the like of: ${wanted[*]}" >&2
     exit 2
   done
+  environment "$@"
   exit 0
 fi
 
-missing=()
-installed=" $(dpkg-query -W -f '${Package}:${db:Status-Status} ' "${wanted[@]}" 2> /dev/null || true) "
-for package in "${wanted[@]}"; do
-  [[ $installed == *" $package:installed "* ]] || missing+=("$package")
-done
-[ ${#missing[@]} -gt 0 ] || exit 0
+packages() {
+  local missing=() package installed root
+  installed=" $(dpkg-query -W -f '${Package}:${db:Status-Status} ' "${wanted[@]}" 2> /dev/null || true) "
+  for package in "${wanted[@]}"; do
+    [[ $installed == *" $package:installed "* ]] || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
 
-if [ "$(id -u)" -eq 0 ]; then
-  root=()
-elif command -v sudo > /dev/null; then
-  root=(sudo)
-else
-  echo "setup: missing ${missing[*]}; run as root or with sudo installed" >&2
-  exit 2
-fi
-echo "setup: installing ${missing[*]}"
-export DEBIAN_FRONTEND=noninteractive
-"${root[@]}" apt-get update -qq
-"${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
+  if [ "$(id -u)" -eq 0 ]; then
+    root=()
+  elif command -v sudo > /dev/null; then
+    root=(sudo)
+  else
+    echo "setup: missing ${missing[*]}; run as root or with sudo installed" >&2
+    exit 2
+  fi
+  echo "setup: installing ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  "${root[@]}" apt-get update -qq
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
+}
+
+packages
+environment "$@"

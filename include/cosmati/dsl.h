@@ -194,7 +194,8 @@ namespace detail {
 
 COSMATI_API Tile load(const Parameter& p, const std::vector<IndexArg>& index, const Operand* otherwise, std::source_location at);
 COSMATI_API void store(const Parameter& p, const std::vector<IndexArg>& index, const Operand& value);
-COSMATI_API Parameter declare(int access, const char* name, TypeChoice type, Dims dims, std::source_location at);
+COSMATI_API Parameter declare(int access, const char* name, TypeChoice type, const std::vector<Dim>& dims,
+                              std::source_location at);
 COSMATI_API void promise(const Parameter& p, const Operand* lo, const Operand* hi, bool sorted, bool distinct,
                          std::source_location at);
 
@@ -339,6 +340,7 @@ namespace detail {
 COSMATI_API Tile apply(const char* op, std::initializer_list<const Operand*> args, std::source_location at);
 COSMATI_API Tile cast(DType to, const Operand& value);
 COSMATI_API Tile bits(DType to, const Operand& value);
+COSMATI_API DType dtype(const Operand& value);  // as it would be stored: f32, i64 or bool of a literal
 }  // namespace detail
 
 #define COSMATI_BINARY(symbol, op) \
@@ -692,14 +694,15 @@ namespace detail {
 // While it lives, mistakes are reported at the call and not inside the function of this header that was called.
 class COSMATI_API CalledFrom {
  public:
-  explicit CalledFrom(const std::source_location& at);
+  explicit CalledFrom(const std::source_location& at);  // of calls inside calls the outermost counts
+  explicit CalledFrom(Where at);  // an expression of another front end's user: the innermost counts, and hides calls inside it
   ~CalledFrom();
   CalledFrom(const CalledFrom&) = delete;
   CalledFrom& operator=(const CalledFrom&) = delete;
 
  private:
-  std::source_location at_;
-  const std::source_location* before_;
+  Where at_;
+  const Where* before_;
 };
 
 }  // namespace detail

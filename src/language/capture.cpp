@@ -22,12 +22,12 @@ using language::Parameter;
 using language::Signature;
 using language::TypeClass;
 
-thread_local const std::source_location* called_from = nullptr;  // the user's call, inside functions of dsl.h
+thread_local const Where* called_from = nullptr;  // the user's call, inside functions of dsl.h and other front ends
 
-Where where_of(const std::source_location& at) {
-  const std::source_location& place = called_from ? *called_from : at;
-  return {place.file_name(), static_cast<int>(place.line()), static_cast<int>(place.column())};
+Where place_of(const std::source_location& at) {
+  return {at.file_name(), static_cast<int>(at.line()), static_cast<int>(at.column())};
 }
+Where where_of(const std::source_location& at) { return called_from ? *called_from : place_of(at); }
 
 // One run of a program's lambda.
 struct Capture {
@@ -54,7 +54,7 @@ std::atomic<std::uint64_t> next_serial = 1;
 Capture& capture(const std::source_location& at) {
   if (!current)
     throw Error(ErrorCode::not_supported, where_of(at), "this belongs inside the body of a program",
-                "make axes, parameters and values in the lambda given to program(...)");
+                "make axes, parameters and values in the body of a program");
   return *current;
 }
 
@@ -71,7 +71,7 @@ Tile tile_of(ValueId v) {
   throw Error(
       ErrorCode::not_supported, where_of(at),
       fmt::format("this {} {}", what, serial ? "belongs to another capture of a program" : "was made outside of any program"),
-      fmt::format("make the {} in the lambda given to program(...), which runs once for every binding of its types", what));
+      fmt::format("make the {} in the body of the program, which runs once for every binding of its types", what));
 }
 
 // Whether an index that was given out in `run` still means what it did.
@@ -202,7 +202,7 @@ class CaptureSource final : public language::Source {
     Capture c(name_, binding, next_serial++);
     struct Restore {
       Capture* before = current;
-      const std::source_location* call_before = called_from;
+      const Where* call_before = called_from;
       ~Restore() { current = before, called_from = call_before; }
     } restore;
     current = &c;
@@ -252,9 +252,10 @@ Tile literal(std::uint64_t value, std::source_location at) {
   return literal(static_cast<std::int64_t>(value));
 }
 
-CalledFrom::CalledFrom(const std::source_location& at) : at_(at), before_(called_from) {
+CalledFrom::CalledFrom(const std::source_location& at) : at_(place_of(at)), before_(called_from) {
   if (!called_from) called_from = &at_;
 }
+CalledFrom::CalledFrom(Where at) : at_(std::move(at)), before_(called_from) { called_from = &at_; }
 CalledFrom::~CalledFrom() { called_from = before_; }
 
 }  // namespace detail
@@ -298,7 +299,8 @@ Dim::Dim(Tile axis_plus_constant, std::source_location at) {
 // ---- declarations --------------------------------------------------------------------------------------------------
 namespace detail {
 
-cosmati::detail::Parameter declare(int access, const char* name, TypeChoice type, Dims dims, std::source_location at) {
+cosmati::detail::Parameter declare(int access, const char* name, TypeChoice type, const std::vector<Dim>& dims,
+                                   std::source_location at) {
   Capture& c = capture(at);
   language::Parameter parameter;
   parameter.name = name;
@@ -381,6 +383,7 @@ Tile cast(DType to, const Operand& value) {
 Tile bits(DType to, const Operand& value) {
   return tile_of(capture(value.at).builder.bits(to, value_of(value), where_of(value.at)));
 }
+DType dtype(const Operand& value) { return capture(value.at).builder[value_of(value)].dtype; }
 
 void add_axis(Over& over, const Axis& axis) { over.axes.push_back(axis_of(axis, over.at).index); }
 void add_axis(Over& over, const Axes& pack) {

@@ -1,0 +1,362 @@
+// Borrowing arrays and making new ones.
+// SPDX-License-Identifier: Apache-2.0
+#include "bind/arrays.h"
+
+#include <nanobind/stl/string.h>
+
+#include <cosmati/error.h>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "bind/errors.h"
+
+namespace cosmati::python {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message, const std::string& hint = {}) {
+  throw Error(ErrorCode::bad_argument, {}, message, hint);
+}
+
+constexpr std::uint16_t one = 1;
+const bool little_endian = *reinterpret_cast<const unsigned char*>(&one) == 1;
+
+// ---- the classes of libraries that a process may have imported -----------------------------------------------------
+// A class of a module that is already imported, found once; null while it is not.
+class Imported {
+ public:
+  Imported(const char* module, const char* name) : module_(module), name_(name) {}
+  bool instance(nb::handle object) {
+    if (!type_) find();
+    return type_ && PyObject_TypeCheck(object.ptr(), type_);
+  }
+
+ private:
+  void find() {
+    PyObject* module = PyDict_GetItemString(PyImport_GetModuleDict(), module_);
+    PyObject* type = module ? PyObject_GetAttrString(module, name_) : nullptr;
+    if (!type) PyErr_Clear();
+    if (type && PyType_Check(type)) type_ = reinterpret_cast<PyTypeObject*>(type);
+  }
+  const char* module_;
+  const char* name_;
+  PyTypeObject* type_ = nullptr;
+};
+Imported numpy_array("numpy", "ndarray");
+Imported torch_tensor("torch", "Tensor");
+
+// ---- element types -------------------------------------------------------------------------------------------------
+struct DLPackName {
+  DType dtype;
+  std::uint8_t code, bits;
+};
+constexpr std::uint8_t dlpack_code(const DTypeInfo& row) {
+  if (row.klass == DTypeClass::boolean) return dlpack::code_bool;
+  if (row.klass == DTypeClass::signed_int) return dlpack::code_int;
+  if (row.klass == DTypeClass::unsigned_int) return dlpack::code_uint;
+  if (row.bytes == 1) return row.exponent_bits == 4 ? dlpack::code_f8e4m3fn : dlpack::code_f8e5m2;
+  return row.bytes == 2 && row.exponent_bits == 8 ? dlpack::code_bfloat : dlpack::code_float;
+}
+
+std::optional<DType> dtype_of(const dlpack::DataType& type) {
+  for (int i = 0; type.lanes == 1 && i < dtype_count; ++i)
+    if (dlpack_code(dtype_table[i]) == type.code && dtype_table[i].bytes * 8 == type.bits) return static_cast<DType>(i);
+  return std::nullopt;
+}
+
+std::string dtype_names() {
+  std::string names;
+  for (int i = 0; i < dtype_count; ++i) names += (i ? ", " : "") + array_name(static_cast<DType>(i));
+  return names;
+}
+
+// A format of the struct module that is one number of this machine's byte order.
+std::optional<DType> dtype_of(const char* format, Py_ssize_t itemsize, const std::string& parameter) {
+  if (!format) format = "B";
+  if (*format == '@' || *format == '=' || *format == (little_endian ? '<' : '>')) {
+    ++format;
+  } else if (*format == '<' || *format == '>' || *format == '!') {
+    if (itemsize > 1)
+      refuse(parameter + " has the byte order of another machine", "convert it: x.astype(x.dtype.newbyteorder('='))");
+    ++format;
+  }
+  if (!*format || format[1]) return std::nullopt;
+  dlpack::DataType type{0, static_cast<std::uint8_t>(itemsize * 8), 1};
+  if (std::strchr("bhilqn", *format))
+    type.code = dlpack::code_int;
+  else if (std::strchr("BHILQN", *format))
+    type.code = dlpack::code_uint;
+  else if (std::strchr("efd", *format))
+    type.code = dlpack::code_float;
+  else if (*format == '?')
+    type.code = dlpack::code_bool;
+  else
+    return std::nullopt;
+  return dtype_of(type);
+}
+
+// The types that NumPy knows from ml_dtypes only, which no buffer carries.
+std::optional<DType> dtype_of_ml_dtypes(nb::handle array) {
+  nb::object dtype = array.attr("dtype");
+  const auto name = text_of(dtype.attr("name"));
+  for (DType t : {bf16, f8e4m3, f8e5m2})
+    if (name == array_name(t)) return t;
+  return std::nullopt;
+}
+
+nb::handle keywords(const char* name) { return nb::make_tuple(nb::str(name)).release(); }
+
+std::string device_name(std::int64_t type, std::int64_t id) {
+  static constexpr std::pair<int, const char*> names[] = {{2, "cuda"},  {4, "opencl"},        {7, "vulkan"}, {8, "metal"},
+                                                          {10, "rocm"}, {13, "cuda_managed"}, {14, "oneapi"}};
+  for (const auto& [value, name] : names)
+    if (value == type) return std::string(name) + ":" + std::to_string(id);
+  return "DLPack's device (" + std::to_string(type) + ", " + std::to_string(id) + ")";
+}
+
+void need_host(std::int64_t type, std::int64_t id, const std::string& parameter) {
+  if (type == dlpack::device_cpu || type == dlpack::device_cuda_host) return;
+  refuse(parameter + " is on " + device_name(type, id) + ", but the program runs in host memory, as do its other arguments",
+         "copy it to the host: x.cpu()");
+}
+
+}  // namespace
+
+std::string array_name(DType dtype) {
+  const DTypeInfo& row = info(dtype);
+  if (row.klass == DTypeClass::boolean) return "bool";
+  if (dtype == bf16) return "bfloat16";
+  if (dtype == f8e4m3) return "float8_e4m3fn";
+  if (dtype == f8e5m2) return "float8_e5m2";
+  const char* kind = row.klass == DTypeClass::floating ? "float" : row.klass == DTypeClass::signed_int ? "int" : "uint";
+  return kind + std::to_string(row.bytes * 8);
+}
+
+// ---- borrowing -----------------------------------------------------------------------------------------------------
+Array::Array(nb::handle object, const std::string& parameter) {
+  try {
+    if (numpy_array.instance(object)) {
+      producer = Producer::numpy;
+      borrow_buffer(object, parameter);
+    } else if (torch_tensor.instance(object)) {
+      producer = Producer::torch;
+      if (nb::cast<bool>(object.attr("requires_grad")))
+        refuse(parameter + " requires a gradient, and none flows through a program", "pass " + parameter + ".detach()");
+      borrow_dlpack(object, parameter);
+    } else if (nb::hasattr(object, "__dlpack__")) {
+      borrow_dlpack(object, parameter);
+    } else if (PyObject_CheckBuffer(object.ptr())) {
+      borrow_buffer(object, parameter);
+    } else {
+      refuse(parameter + " is of type " + class_name(object) + ", and an array is needed",
+             "pass a NumPy array, or anything with __dlpack__");
+    }
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+Array& Array::operator=(Array&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  view = std::move(other.view);
+  producer = other.producer;
+  buffer_ = other.buffer_;
+  managed_ = other.managed_;
+  held_ = std::exchange(other.held_, Held::nothing);
+  return *this;
+}
+
+void Array::release() {
+  switch (std::exchange(held_, Held::nothing)) {
+    case Held::nothing:
+      break;
+    case Held::buffer:
+      PyBuffer_Release(&buffer_);
+      break;
+    case Held::managed: {
+      auto* managed = static_cast<dlpack::Managed*>(managed_);
+      if (managed->deleter) managed->deleter(managed);
+      break;
+    }
+    case Held::versioned: {
+      auto* managed = static_cast<dlpack::ManagedVersioned*>(managed_);
+      if (managed->deleter) managed->deleter(managed);
+      break;
+    }
+  }
+}
+
+void Array::borrow_buffer(nb::handle object, const std::string& parameter) {
+  std::optional<DType> dtype;
+  if (PyObject_GetBuffer(object.ptr(), &buffer_, PyBUF_RECORDS_RO) == 0) {
+    held_ = Held::buffer;
+    dtype = dtype_of(buffer_.format, buffer_.itemsize, parameter);
+  } else {
+    PyErr_Clear();
+    if (producer == Producer::numpy) dtype = dtype_of_ml_dtypes(object);
+    if (dtype) {
+      nb::object bits = object.attr("view")(byte_size(*dtype) == 2 ? "u2" : "u1");
+      if (PyObject_GetBuffer(bits.ptr(), &buffer_, PyBUF_RECORDS_RO) != 0) nb::raise_python_error();
+      held_ = Held::buffer;
+    }
+  }
+  if (!dtype) {
+    const bool named = nb::hasattr(object, "dtype");
+    const auto type = named ? text_of(object.attr("dtype")) : class_name(object);
+    refuse(parameter + " has elements of type " + type + ", which no program takes", "the types are " + dtype_names());
+  }
+  view.data = buffer_.buf;
+  view.dtype = *dtype;
+  view.read_only = buffer_.readonly;
+  view.shape.assign(buffer_.shape, buffer_.shape + buffer_.ndim);
+  view.strides.resize(buffer_.ndim);
+  bool empty = false;
+  for (int d = 0; d < buffer_.ndim; ++d) empty |= buffer_.shape[d] == 0;
+  for (int d = 0; d < buffer_.ndim; ++d) {
+    const std::int64_t bytes = buffer_.strides[d];
+    view.strides[d] = bytes / buffer_.itemsize;
+    if (bytes % buffer_.itemsize && buffer_.shape[d] > 1 && !empty)
+      refuse(parameter + " steps by " + std::to_string(bytes) + " bytes in dimension " + std::to_string(d) +
+                 ", which is no multiple of its elements of " + std::to_string(buffer_.itemsize) + " bytes",
+             "pass a copy: " + parameter + ".copy()");
+  }
+}
+
+void Array::borrow_dlpack(nb::handle object, const std::string& parameter) {
+  // Where the data is decides before it is exported: an export may wait for a device.
+  if (nb::hasattr(object, "__dlpack_device__")) {
+    nb::object device = object.attr("__dlpack_device__")();
+    need_host(nb::cast<std::int64_t>(device[0]), nb::cast<std::int64_t>(device[1]), parameter);
+  }
+  // Host memory has no stream: the argument is left out, which means None. Producers that predate versions know no max_version.
+  static const nb::handle name = nb::str("__dlpack__").release(), version = nb::make_tuple(1, 1).release(),
+                          max_version = keywords("max_version");
+  PyObject* arguments[] = {object.ptr(), version.ptr()};
+  nb::object capsule = nb::steal(PyObject_VectorcallMethod(name.ptr(), arguments, 1, max_version.ptr()));
+  if (!capsule.is_valid() && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    PyErr_Clear();
+    capsule = nb::steal(PyObject_VectorcallMethod(name.ptr(), arguments, 1, nullptr));
+  }
+  if (!capsule.is_valid()) {
+    nb::python_error error;
+    refuse(parameter + " cannot be read through DLPack: " + text_of(error.value()));
+  }
+  const char* is = PyCapsule_CheckExact(capsule.ptr()) ? PyCapsule_GetName(capsule.ptr()) : nullptr;
+  const dlpack::Tensor* tensor = nullptr;
+  if (is && std::strcmp(is, "dltensor_versioned") == 0) {
+    auto* managed = static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule.ptr(), is));
+    if (PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned") != 0) nb::raise_python_error();
+    managed_ = managed;
+    held_ = Held::versioned;
+    if (managed->major != 1)
+      refuse(parameter + " is exported as version " + std::to_string(managed->major) + " of DLPack, and version 1 is understood");
+    view.read_only = managed->flags & dlpack::flag_read_only;
+    tensor = &managed->tensor;
+  } else if (is && std::strcmp(is, "dltensor") == 0) {
+    auto* managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule.ptr(), is));
+    if (PyCapsule_SetName(capsule.ptr(), "used_dltensor") != 0) nb::raise_python_error();
+    managed_ = managed;
+    held_ = Held::managed;
+    tensor = &managed->tensor;
+  } else {
+    refuse("the __dlpack__ of " + parameter + " returns no capsule that can still be used");
+  }
+  read(*tensor, parameter);
+}
+
+void Array::read(const dlpack::Tensor& tensor, const std::string& parameter) {
+  need_host(tensor.device.type, tensor.device.id, parameter);
+  const std::optional<DType> dtype = dtype_of(tensor.dtype);
+  if (!dtype)
+    refuse(parameter + " has elements of DLPack's type (" + std::to_string(tensor.dtype.code) + ", " +
+               std::to_string(tensor.dtype.bits) + " bits, " + std::to_string(tensor.dtype.lanes) +
+               " lanes), which no program takes",
+           "the types are " + dtype_names());
+  view.dtype = *dtype;
+  view.data = tensor.data ? static_cast<char*>(tensor.data) + tensor.byte_offset : nullptr;
+  view.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
+  if (tensor.strides) view.strides.assign(tensor.strides, tensor.strides + tensor.ndim);
+}
+
+// ---- new arrays ----------------------------------------------------------------------------------------------------
+namespace {
+
+nb::object shape_tuple(const std::vector<std::int64_t>& shape) {
+  nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(shape.size())));
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(d), PyLong_FromLongLong(shape[d]));
+  return tuple;
+}
+
+// The dtype objects of a library, each looked up once.
+class DTypeObjects {
+ public:
+  template <class Find>
+  nb::handle get(DType t, const Find& find) {
+    nb::handle& slot = found_[static_cast<int>(t)];
+    if (!slot.is_valid()) slot = nb::object(find(array_name(t))).release();
+    return slot;
+  }
+
+ private:
+  nb::handle found_[dtype_count];
+};
+
+nb::object numpy_empty(DType dtype, const std::vector<std::int64_t>& shape, const std::string& parameter) {
+  static nb::handle empty;
+  static DTypeObjects dtypes;
+  if (!empty.is_valid()) {
+    try {
+      empty = nb::object(nb::module_::import_("numpy").attr("empty")).release();
+    } catch (nb::python_error&) {
+      refuse("nothing can make the array for " + parameter + ": NumPy is not installed", "pass it as out=");
+    }
+  }
+  nb::handle type = dtypes.get(dtype, [&](const std::string& name) -> nb::object {
+    nb::module_ numpy = nb::module_::import_("numpy");
+    if (dtype != bf16 && dtype != f8e4m3 && dtype != f8e5m2) return numpy.attr("dtype")(name);
+    try {
+      return numpy.attr("dtype")(nb::module_::import_("ml_dtypes").attr(name.c_str()));
+    } catch (nb::python_error&) {
+      refuse(parameter + " is " + std::string(cosmati::name(dtype)) + ", which NumPy knows only with the package ml_dtypes",
+             "install ml_dtypes, or pass " + parameter + " as out=");
+    }
+  });
+  nb::object shape_object = shape_tuple(shape);
+  PyObject* arguments[] = {shape_object.ptr(), type.ptr()};
+  nb::object made = nb::steal(PyObject_Vectorcall(empty.ptr(), arguments, 2, nullptr));
+  if (!made.is_valid()) nb::raise_python_error();
+  return made;
+}
+
+nb::object torch_empty(DType dtype, const std::vector<std::int64_t>& shape, const std::string& parameter) {
+  static const nb::handle torch = nb::module_::import_("torch").release();
+  static const nb::handle empty = nb::object(torch.attr("empty")).release(), dtype_keyword = keywords("dtype");
+  static DTypeObjects dtypes;
+  nb::handle type = dtypes.get(dtype, [&](const std::string& name) -> nb::object {
+    if (!nb::hasattr(torch, name.c_str()))
+      refuse(parameter + " is " + std::string(cosmati::name(dtype)) + ", which this torch does not know");
+    return torch.attr(name.c_str());
+  });
+  nb::object shape_object = shape_tuple(shape);
+  PyObject* arguments[] = {shape_object.ptr(), type.ptr()};
+  nb::object made = nb::steal(PyObject_Vectorcall(empty.ptr(), arguments, 1, dtype_keyword.ptr()));
+  if (!made.is_valid()) nb::raise_python_error();
+  return made;
+}
+
+}  // namespace
+
+nb::object allocate(DType dtype, const std::vector<std::int64_t>& shape, Producer producer, const std::string& parameter) {
+  return producer == Producer::torch ? torch_empty(dtype, shape, parameter) : numpy_empty(dtype, shape, parameter);
+}
+
+nb::object as_array_of(nb::handle like, nb::object made) {
+  if (!like.is_valid() || numpy_array.instance(like) || torch_tensor.instance(like) || !nb::hasattr(like, "__array_namespace__"))
+    return made;
+  return like.attr("__array_namespace__")().attr("asarray")(made);
+}
+
+}  // namespace cosmati::python

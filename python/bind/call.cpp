@@ -1,0 +1,198 @@
+// Matching, borrowing and making the arguments of a call.
+// SPDX-License-Identifier: Apache-2.0
+#include "bind/call.h"
+
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+
+#include "bind/errors.h"
+
+namespace cosmati::python {
+namespace {
+
+using Kind = Program::Parameter::Kind;
+
+[[noreturn]] void refuse(const std::string& message, const std::string& hint = {}) {
+  throw Error(ErrorCode::bad_argument, {}, message, hint);
+}
+
+bool is(nb::handle key, const nb::object& name) {
+  return key.ptr() == name.ptr() || PyUnicode_Compare(key.ptr(), name.ptr()) == 0;
+}
+
+const nb::object& interned(const char* text) {
+  static nb::object out = nb::steal(PyUnicode_InternFromString("out")), device = nb::steal(PyUnicode_InternFromString("device"));
+  return *text == 'o' ? out : device;
+}
+
+std::string names_of(const PyFunction::Signature& signature, const std::vector<std::size_t>& which) {
+  std::string names;
+  for (std::size_t i : which) names += (names.empty() ? "" : ", ") + signature.parameters[i].name;
+  return names;
+}
+
+std::string all_names(const PyFunction::Signature& signature) {
+  std::string names;
+  for (const auto& parameter : signature.parameters) names += (names.empty() ? "" : ", ") + parameter.name;
+  return names;
+}
+
+std::optional<std::size_t> find(const PyFunction::Signature& signature, nb::handle key) {
+  for (std::size_t i = 0; i < signature.parameters.size(); ++i)
+    if (key.ptr() == signature.parameters[i].key.ptr()) return i;
+  for (std::size_t i = 0; i < signature.parameters.size(); ++i)
+    if (is(key, signature.parameters[i].key)) return i;
+  return std::nullopt;
+}
+
+bool is_axis_of_an_output(const PyFunction::Signature& signature, const std::string& name) {
+  return std::any_of(signature.outs.begin(), signature.outs.end(), [&](std::size_t i) {
+    const auto& axes = signature.parameters[i].axes;
+    return std::find(axes.begin(), axes.end(), name) != axes.end();
+  });
+}
+
+// A boolean of NumPy or torch, or an array of one: an integer too, if it is asked.
+bool is_boolean(nb::handle value) {
+  if (!nb::hasattr(value, "dtype")) return false;
+  const auto name = text_of(value.attr("dtype"));
+  return name == "bool" || name == "torch.bool";
+}
+
+// A number of Python or NumPy, as exactly as it was given.
+Argument scalar_of(nb::handle value, const std::string& parameter) {
+  PyObject* o = value.ptr();
+  if (PyBool_Check(o)) return o == Py_True;
+  if (PyFloat_Check(o)) return PyFloat_AS_DOUBLE(o);
+  nb::object integer;
+  if (PyLong_Check(o)) {
+    integer = nb::borrow(o);
+  } else if (is_boolean(value)) {
+    return PyObject_IsTrue(o) == 1;
+  } else {
+    integer = nb::steal(PyNumber_Index(o));
+    if (!integer.is_valid()) PyErr_Clear();
+  }
+  if (integer.is_valid()) {
+    int overflow = 0;
+    const std::int64_t i = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
+    if (overflow) refuse(parameter + " is beyond 64 bits");
+    return i;
+  }
+  const double d = PyFloat_AsDouble(o);
+  if (d == -1.0 && PyErr_Occurred()) {
+    PyErr_Clear();
+    refuse(parameter + " is a scalar, and a value of type " + class_name(value) + " is given", "pass a number");
+  }
+  return d;
+}
+
+}  // namespace
+
+Call::Call(PyFunction& function, nb::args args, nb::kwargs kwargs) : owner_(function), signature_(function.signature()) {
+  const std::size_t count = signature_.parameters.size();
+  objects_.resize(count);
+  values_.resize(count);
+  made_.resize(count);
+  arrays_.reserve(count);
+  std::optional<std::string> device;
+  nb::handle out;
+  if (args.size() > signature_.inputs.size())
+    refuse(owner_.name() + " takes " + std::to_string(signature_.inputs.size()) + " arrays by position (" +
+               names_of(signature_, signature_.inputs) + "), and " + std::to_string(args.size()) + " are given",
+           "pass outputs as out=, scalars by their names");
+  for (std::size_t i = 0; i < args.size(); ++i) objects_[signature_.inputs[i]] = nb::borrow(args[i]);
+  for (auto [key, value] : kwargs) {
+    const std::optional<std::size_t> at = find(signature_, key);
+    const bool is_out = at && signature_.parameters[*at].kind == Kind::out;
+    if ((!at || is_out) && is(key, interned("out"))) {
+      out = value;
+    } else if (!at && is(key, interned("device"))) {
+      if (!value.is_none()) device = text_of(value);
+    } else if (is_out) {
+      const std::string& name = signature_.parameters[*at].name;
+      refuse(name + " is an output of " + owner_.name() + ", and outputs are passed as out=",
+             signature_.outs.size() == 1 ? "out=ARRAY" : "out={\"" + name + "\": ARRAY}");
+    } else if (at) {
+      if (objects_[*at].is_valid()) refuse(signature_.parameters[*at].name + " is given twice, by position and by name");
+      objects_[*at] = nb::borrow(value);
+    } else {
+      const auto name = nb::cast<std::string>(key);
+      if (!is_axis_of_an_output(signature_, name))
+        refuse(owner_.name() + " has no parameter `" + name + "`", "its parameters are " + all_names(signature_));
+      const Argument extent = scalar_of(value, name);
+      if (!std::holds_alternative<std::int64_t>(extent)) refuse("the extent of axis " + name + " is an integer");
+      extents_.emplace_back(name, std::get<std::int64_t>(extent));
+    }
+  }
+  if (out.is_valid() && !out.is_none()) take_out(out);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!objects_[i].is_valid()) continue;
+    if (signature_.parameters[i].kind == Kind::scalar)
+      values_[i] = scalar_of(objects_[i], signature_.parameters[i].name);
+    else
+      borrow(i, objects_[i]);
+  }
+  function_ = &owner_.on(device);
+}
+
+void Call::take_out(nb::handle out) {
+  if (!PyDict_Check(out.ptr())) {
+    if (signature_.outs.size() != 1)
+      refuse(owner_.name() + " has " + std::to_string(signature_.outs.size()) + " outputs (" +
+                 names_of(signature_, signature_.outs) + "), and out= is one array",
+             "pass a dict of arrays by their names");
+    objects_[signature_.outs[0]] = nb::borrow(out);
+    return;
+  }
+  for (auto [key, value] : nb::borrow<nb::dict>(out)) {
+    const std::optional<std::size_t> at = PyUnicode_Check(key.ptr()) ? find(signature_, key) : std::nullopt;
+    if (!at || signature_.parameters[*at].kind != Kind::out)
+      refuse(owner_.name() + " has no output `" + text_of(key) + "`", "its outputs are " + names_of(signature_, signature_.outs));
+    if (!value.is_none()) objects_[*at] = nb::borrow(value);
+  }
+}
+
+void Call::borrow(std::size_t parameter, nb::handle object) {
+  Array& array = arrays_.emplace_back(object, signature_.parameters[parameter].name);
+  if (signature_.parameters[parameter].kind != Kind::out && !like_.is_valid()) {
+    like_ = object;
+    producer_ = array.producer;
+  }
+  values_[parameter] = std::move(array.view);
+}
+
+Arguments Call::arguments() const {
+  Arguments arguments;
+  for (std::size_t i = 0; i < values_.size(); ++i)
+    if (values_[i]) arguments.emplace_back(signature_.parameters[i].name, *values_[i]);
+  return arguments;
+}
+
+void Call::make_outputs() {
+  const bool missing = std::any_of(signature_.outs.begin(), signature_.outs.end(), [&](std::size_t i) { return !values_[i]; });
+  if (!missing) return;
+  const Arguments given = arguments();
+  auto shapes = without_gil([&] { return function_->missing_outputs(given); });
+  std::size_t next = 0;
+  for (std::size_t i : signature_.outs) {
+    if (values_[i]) continue;
+    const auto& shape = shapes[next++];
+    objects_[i] = allocate(shape.dtype, shape.shape, producer_, shape.name);
+    borrow(i, objects_[i]);
+    made_[i] = true;
+  }
+}
+
+nb::object Call::results() {
+  auto result = [&](std::size_t i) { return made_[i] ? as_array_of(like_, objects_[i]) : objects_[i]; };
+  if (signature_.outs.empty()) return nb::none();
+  if (signature_.outs.size() == 1) return result(signature_.outs[0]);
+  nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(signature_.outs.size())));
+  for (std::size_t k = 0; k < signature_.outs.size(); ++k)
+    PyTuple_SET_ITEM(tuple.ptr(), static_cast<Py_ssize_t>(k), result(signature_.outs[k]).release().ptr());
+  return tuple;
+}
+
+}  // namespace cosmati::python

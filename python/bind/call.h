@@ -1,0 +1,55 @@
+// One call of a program: Python's arguments matched with parameters, arrays borrowed, outputs made.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <cosmati/runtime.h>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bind/arrays.h"
+#include "bind/function.h"
+
+namespace cosmati::python {
+
+// Runs without the GIL, which whatever calls back into Python takes again.
+template <class Body>
+auto without_gil(const Body& body) {
+  nb::gil_scoped_release released;
+  return body();
+}
+
+// The arguments of one call. Made and destroyed with the GIL held.
+class Call {
+ public:
+  // Throws Error{bad_argument} for what the program does not take, and where an array cannot be borrowed.
+  Call(PyFunction& function, nb::args args, nb::kwargs kwargs);
+
+  const cosmati::Function& function() const { return *function_; }
+  // What the library takes; outputs that were not given are missing.
+  Arguments arguments() const;
+  // Makes the outputs that were not given.
+  void make_outputs();
+  // The outputs in declared order: one, a tuple of several, or None.
+  nb::object results();
+
+ private:
+  void take_out(nb::handle out);
+  void take_scalar(std::size_t parameter, nb::handle value);
+  void borrow(std::size_t parameter, nb::handle object);
+
+  PyFunction& owner_;
+  const PyFunction::Signature& signature_;
+  const cosmati::Function* function_ = nullptr;
+  std::vector<nb::object> objects_;              // by parameter; outs that were made too
+  std::vector<Array> arrays_;                    // what is borrowed
+  std::vector<std::optional<Argument>> values_;  // by parameter
+  std::vector<std::pair<std::string, std::int64_t>> extents_;
+  nb::handle like_;  // the first array among the inputs: outputs are made as it was
+  Producer producer_ = Producer::numpy;
+  std::vector<bool> made_;  // by parameter: outputs that this call made
+};
+
+}  // namespace cosmati::python

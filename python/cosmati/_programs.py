@@ -1,0 +1,86 @@
+# Where programs come from: a spec, a text, or a Python function.
+# SPDX-License-Identifier: Apache-2.0
+"""Ways to programs."""
+from typing import Any, Callable, Mapping, Optional, Union, overload
+
+from cosmati import _core
+from cosmati._core import Function
+from cosmati._errors import Error
+
+
+def _options(device: Optional[str], threads: int, knobs: Optional[Mapping[str, Any]], plan: Optional[str]):
+    return device or "", threads, {name: str(value) for name, value in (knobs or {}).items()}, plan
+
+
+def load(
+    spec: Any,
+    *,
+    device: Optional[str] = None,
+    threads: int = 0,
+    knobs: Optional[Mapping[str, Any]] = None,
+    plan: Optional[str] = None,
+) -> Function:
+    """The program of a file, of FILE:NAME, or a shipped one by its name (see shipped_programs()).
+
+    device: "cpu", "sim" or "oracle"; else COSMATI_DEVICE, else the CPU. threads: of the CPU; 0 is all cores. knobs: exact settings of
+    the plan. plan: JSON of a plan to replay.
+
+    Raises Error with code bad_file, unknown_name, syntax and line and column; knobs and plans are checked on the first call.
+    """
+    import os
+
+    return _core._load(os.fspath(spec), *_options(device, threads, knobs, plan))
+
+
+@overload
+def program(source: Callable[[], Any]) -> Function: ...
+@overload
+def program(
+    source: str,
+    *,
+    name: Optional[str] = None,
+    device: Optional[str] = None,
+    threads: int = 0,
+    knobs: Optional[Mapping[str, Any]] = None,
+    plan: Optional[str] = None,
+) -> Function: ...
+@overload
+def program(
+    *,
+    name: Optional[str] = None,
+    device: Optional[str] = None,
+    threads: int = 0,
+    knobs: Optional[Mapping[str, Any]] = None,
+    plan: Optional[str] = None,
+) -> Callable[[Callable[[], Any]], Function]: ...
+def program(
+    source: Union[str, Callable[[], Any], None] = None,
+    *,
+    name: Optional[str] = None,
+    device: Optional[str] = None,
+    threads: int = 0,
+    knobs: Optional[Mapping[str, Any]] = None,
+    plan: Optional[str] = None,
+) -> Any:
+    """A program from a text, or, as a decorator, from a Python function of no arguments that describes it.
+
+    A text with several programs needs `name`. A function is run when the program is first used, once for every binding of its dtypes, and
+    mistakes are raised then, at their lines. Options as in load().
+
+    Raises Error with code syntax, unknown_name.
+    """
+    options = _options(device, threads, knobs, plan)
+    if source is None:
+        return lambda function: program(function, name=name, device=device, threads=threads, knobs=knobs, plan=plan)
+    if callable(source):
+        return _core._capture(name or source.__name__, source, *options)
+    if not isinstance(source, str):
+        raise Error(f"a program is a text or a function, not an object of type {type(source).__name__}", "bad_argument")
+    found = _core._parse(source, "<text>", *options)
+    names = [function.name for function in found]
+    if name is None and len(found) == 1:
+        return found[0]
+    if name in names:
+        return found[names.index(name)]
+    what = f"the text holds no program `{name}`" if name is not None else f"the text holds {len(found)} programs"
+    raise Error(f"unknown_name: {what}. Hint: name one: {', '.join(names)}", "unknown_name", what, "name one: " + ", ".join(names))
