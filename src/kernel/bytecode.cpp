@@ -2,9 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/bytecode.h"
 
+#include <algorithm>
+#include <utility>
+
 #include <cosmati/error.h>
 #include <fmt/format.h>
 
+#include "kernel/varying.h"
 #include "support/overloaded.h"
 
 namespace cosmati::kernel {
@@ -26,21 +30,32 @@ constexpr FastOp fast_ops[] = {
     {DType::bool_, Op::logical_or, Code::either},
 };
 
+struct Slots {  // of one value
+  std::uint32_t at = 0;
+  bool varies = false;
+  std::uint32_t mask() const { return varies ? ~0u : 0; }
+};
+
 class Assembler {
  public:
-  explicit Assembler(const Kernel& k) : k_(k) {
-    out_.first_param = worker_slot + 1;
-    first_var_ = out_.first_param + static_cast<std::uint32_t>(k.params.size());
-    first_expr_ = first_var_ + static_cast<std::uint32_t>(k.vars.size());
-    out_.slots = first_expr_ + static_cast<std::uint32_t>(k.exprs.size());
+  explicit Assembler(const Kernel& k) : k_(k), varying_(varying(k)) {
+    std::uint32_t lanes = 1;
+    for (const Phase& p : k.phases) lanes = std::max(lanes, static_cast<std::uint32_t>(p.lanes));
+    out_.first_param = lane_slot + most_lanes;
+    out_.slots = out_.first_param + static_cast<std::uint32_t>(k.params.size());
+    const auto reserve = [&](bool varies) { return std::exchange(out_.slots, out_.slots + (varies ? lanes : 1)); };
+    for (bool varies : varying_.vars) vars_.push_back(reserve(varies));
+    for (bool varies : varying_.exprs) exprs_.push_back(reserve(varies));
+    for (std::uint32_t i = 0; i < most_lanes; ++i) out_.constants.emplace_back(lane_slot + i, i);
     for (std::uint32_t i = 0; i < k.exprs.size(); ++i)
       if (const Const* c = std::get_if<Const>(&k.exprs[i].node))
-        out_.constants.emplace_back(first_expr_ + i, slot_of_scalar(k.exprs[i].dtype, {c->f, c->i}));
+        out_.constants.emplace_back(exprs_[i], slot_of_scalar(k.exprs[i].dtype, {c->f, c->i}));
   }
 
   Bytecode run() {
     for (const Phase& p : k_.phases) {
       code_.clear();
+      lanes_ = static_cast<std::uint32_t>(p.lanes);
       block(p.body);
       out_.phases.push_back(code_);
     }
@@ -48,30 +63,35 @@ class Assembler {
   }
 
  private:
-  std::uint32_t slot(VarId v) const { return first_var_ + v.index; }
+  Slots slot(VarId v) const { return {vars_[v.index], varying_(v)}; }
+  Slots slot(ExprId e) const { return {exprs_[e.index], varying_(e)}; }
   std::uint32_t here() const { return static_cast<std::uint32_t>(code_.size()); }
   std::uint32_t emit(Instruction i) {
     code_.push_back(i);
     return here() - 1;
   }
-  static Instruction make(Code code, std::uint32_t dst, std::uint32_t a, std::uint32_t b = 0, std::uint32_t c = 0) {
+  Instruction make(Code code, Slots dst, Slots a, Slots b = {}, Slots c = {}) const {
     Instruction i{code};
-    i.dst = dst, i.a = a, i.b = b, i.c = c;
+    i.dst = dst.at, i.a = a.at, i.b = b.at, i.c = c.at;
+    i.lanes = dst.varies ? lanes_ : 1;
+    i.a_lanes = a.mask(), i.b_lanes = b.mask(), i.c_lanes = c.mask();
     return i;
   }
 
-  // The slot where the value of `e` stands once the instructions emitted here have run.
-  std::uint32_t value(ExprId e) {
+  // The slots where the value of `e` stands once the instructions emitted here have run.
+  Slots value(ExprId e) {
     const ExprNode& x = k_[e].node;
-    if (const Id* i = std::get_if<Id>(&x)) return i->what == Id::What::group ? group_slot : worker_slot;
-    if (const ParamRef* p = std::get_if<ParamRef>(&x)) return out_.first_param + p->param.index;
+    if (const Id* i = std::get_if<Id>(&x)) {
+      if (i->what == Id::What::lane) return {lane_slot, true};
+      return {i->what == Id::What::group ? group_slot : worker_slot};
+    }
+    if (const ParamRef* p = std::get_if<ParamRef>(&x)) return {out_.first_param + p->param.index};
     if (const VarRef* v = std::get_if<VarRef>(&x)) return slot(v->var);
-    const std::uint32_t own = first_expr_ + e.index;
-    if (!std::holds_alternative<Const>(x)) compute(e, own);
-    return own;
+    if (!std::holds_alternative<Const>(x)) compute(e, slot(e));
+    return slot(e);
   }
 
-  void value_into(ExprId e, std::uint32_t dst) {
+  void value_into(ExprId e, Slots dst) {
     const ExprNode& x = k_[e].node;
     if (std::holds_alternative<Apply>(x) || std::holds_alternative<Load>(x))
       compute(e, dst);
@@ -79,17 +99,28 @@ class Assembler {
       emit(make(Code::copy, dst, value(e)));
   }
 
-  void compute(ExprId e, std::uint32_t dst) {
+  void compute(ExprId e, Slots dst) {
     const Expr& x = k_[e];
     if (const Load* l = std::get_if<Load>(&x.node)) {
-      Instruction i = make(l->guard ? Code::load_guarded : Code::load, dst, value(l->ref.offset));
+      const Slots offset = value(l->ref.offset);
+      Instruction i = l->guard ? make(Code::load_guarded, dst, offset, value(*l->guard), value(*l->otherwise))
+                               : make(Code::load, dst, offset);
       i.buffer_or_target = l->ref.buffer.index;
-      if (l->guard) i.b = value(*l->guard), i.c = value(*l->otherwise);
+      emit(i);
+      return;
+    }
+    if (const Shuffle* s = std::get_if<Shuffle>(&x.node)) {
+      const Slots of = value(s->value);
+      Instruction i = make(s->mask ? Code::swap : Code::first, dst, of);
+      i.buffer_or_target = s->mask.value_or(0);
+      i.from = x.dtype;
+      if (!of.varies) i.code = Code::copy;
+      if (i.code == Code::first) i.lanes = lanes_;  // of the argument
       emit(i);
       return;
     }
     const Apply& a = std::get<Apply>(x.node);
-    std::uint32_t args[3] = {};
+    Slots args[3] = {};
     for (std::size_t i = 0; i < a.args.size(); ++i) args[i] = value(a.args[i]);
     Instruction i = make(code_of(a.op, k_[a.args.back()].dtype), dst, args[0], args[1], args[2]);
     i.op = a.op, i.from = k_[a.args.back()].dtype, i.to = x.dtype;
@@ -115,44 +146,46 @@ class Assembler {
 
   void statement(const For& x) {
     value_into(x.lo, slot(x.var));
-    const std::uint32_t hi = value(x.hi);
+    const Slots hi = value(x.hi);
     for (const For::Carry& c : x.carries) value_into(c.init, slot(c.inner));
-    const std::uint32_t test = emit(make(Code::jump_unless_below, 0, slot(x.var), hi));
+    const std::uint32_t test = emit(make(Code::jump_unless_below, {}, slot(x.var), hi));
     block(x.body);
     // All next values are complete before the first inner name changes.
-    for (const For::Carry& c : x.carries) value_into(c.next, first_expr_ + c.next.index);
-    for (const For::Carry& c : x.carries) emit(make(Code::copy, slot(c.inner), first_expr_ + c.next.index));
-    emit(make(Code::increment, slot(x.var), 0));
-    code_[emit(make(Code::jump, 0, 0))].buffer_or_target = test;
+    for (const For::Carry& c : x.carries) value_into(c.next, slot(c.next));
+    for (const For::Carry& c : x.carries) emit(make(Code::copy, slot(c.inner), slot(c.next)));
+    emit(make(Code::increment, slot(x.var), {}));
+    code_[emit(make(Code::jump, {}, {}))].buffer_or_target = test;
     code_[test].buffer_or_target = here();
     for (const For::Carry& c : x.carries) emit(make(Code::copy, slot(c.result), slot(c.inner)));
   }
 
   void statement(const If& x) {
-    const std::uint32_t test = emit(make(Code::jump_unless, 0, value(x.condition)));
+    const std::uint32_t test = emit(make(Code::jump_unless, {}, value(x.condition)));
     block(x.then);
     if (x.otherwise.empty()) {
       code_[test].buffer_or_target = here();
       return;
     }
-    const std::uint32_t over = emit(make(Code::jump, 0, 0));
+    const std::uint32_t over = emit(make(Code::jump, {}, {}));
     code_[test].buffer_or_target = here();
     block(x.otherwise);
     code_[over].buffer_or_target = here();
   }
 
   void statement(const Store& x) {
-    Instruction i = make(x.guard ? Code::store_guarded : Code::store, 0, value(x.ref.offset));
-    i.b = value(x.value);
-    if (x.guard) i.c = value(*x.guard);
+    const Slots offset = value(x.ref.offset), stored = value(x.value);
+    Instruction i = make(x.guard ? Code::store_guarded : Code::store, {0, offset.varies}, offset, stored,
+                         x.guard ? value(*x.guard) : Slots{});
     i.buffer_or_target = x.ref.buffer.index;
     emit(i);
   }
 
   const Kernel& k_;
+  const Varying varying_;
   Bytecode out_;
   Instructions code_;
-  std::uint32_t first_var_ = 0, first_expr_ = 0;
+  std::uint32_t lanes_ = 1;
+  std::vector<std::uint32_t> vars_, exprs_;  // where their slots start
 };
 
 }  // namespace

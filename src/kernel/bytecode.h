@@ -1,5 +1,6 @@
 // The simulator's form of a kernel: one flat list of instructions a phase over 64-bit slots. A slot holds integers as i64, bool
-// as 0 or 1, and floats of every type as their raw bits. Slot 0 is the group, slot 1 the worker; then params, vars, expressions.
+// as 0 or 1, and floats of every type as their raw bits. Slot 0 is the group, slot 1 the worker, then the numbers of the lanes,
+// params, vars, expressions. A value that varies has one slot a lane.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cmath>
@@ -42,6 +43,8 @@ enum class Code : std::uint8_t {
   load_guarded,       // dst = b ? buffer[a] : c
   store,              // buffer[a] = b
   store_guarded,      // buffer[a] = b if c
+  swap,               // dst = a of the lane whose number is this one's xor target
+  first,              // dst = a of lane 0; all lanes hold the same
   select,             // dst = a ? b : c
   both,               // dst = a & b of bools
   either,             // dst = a | b of bools
@@ -60,6 +63,9 @@ struct Instruction {
   DType from = DType::bool_, to = DType::bool_;
   std::uint32_t buffer_or_target = 0;
   std::uint32_t dst = 0, a = 0, b = 0, c = 0;
+  // It is executed for lanes 0 .. lanes - 1, lane l on slots dst + l and a + (l & a_lanes): masks of ones where an argument
+  // varies.
+  std::uint32_t lanes = 1, a_lanes = 0, b_lanes = 0, c_lanes = 0;
 };
 
 using Instructions = std::vector<Instruction>;
@@ -68,7 +74,7 @@ struct Bytecode {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> constants;  // slot and value
   std::vector<Instructions> phases;
 };
-inline constexpr std::uint32_t group_slot = 0, worker_slot = 1;
+inline constexpr std::uint32_t group_slot = 0, worker_slot = 1, lane_slot = 2, most_lanes = 64;
 
 // Throws InternalError where an operation that has to be expanded was not.
 Bytecode assemble(const Kernel& k);

@@ -1,5 +1,8 @@
-// The value of a size expression at launch: constants and integer params only, by the reference operations.
+// The value of a size expression at launch: constants and integer params only, by the reference operations. A product that does
+// not fit is as large as can be: it counts elements, and no memory has so many.
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "kernel/kernel.h"
 #include "support/check.h"
 #include "support/overloaded.h"
@@ -21,6 +24,8 @@ std::int64_t evaluate(const Kernel& k, ExprId e, const std::vector<std::int64_t>
   const DType argument = k[a->args.back()].dtype;
   if (a->op == ops::Op::cast) return ops::cast(argument, x.dtype, args[0]).i;
   if (a->op == ops::Op::bits) return ops::reinterpret(argument, x.dtype, args[0]).i;
+  if (std::int64_t product = 0; a->op == ops::Op::mul && __builtin_mul_overflow(args[0].i, args[1].i, &product))
+    return std::numeric_limits<std::int64_t>::max();
   return ops::reference(a->op, argument, x.dtype, args).i;
 }
 

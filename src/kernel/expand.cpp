@@ -75,6 +75,11 @@ class Expander {
       k_.exprs[e.index].node = std::move(node);
       return e;
     }
+    if (Shuffle* shuffle = std::get_if<Shuffle>(&node)) {
+      shuffle->value = expression(shuffle->value, out);
+      k_.exprs[e.index].node = *shuffle;
+      return e;
+    }
     Apply* apply = std::get_if<Apply>(&node);
     if (!apply) return e;
     for (ExprId& arg : apply->args) arg = expression(arg, out);

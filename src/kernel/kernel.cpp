@@ -29,13 +29,15 @@ bool is_constant(const Kernel& k, ExprId e, std::int64_t value) {
 }
 
 bool is_leaf(const Kernel& k, ExprId e) {
-  return !std::holds_alternative<Apply>(k[e].node) && !std::holds_alternative<Load>(k[e].node);
+  return !std::holds_alternative<Apply>(k[e].node) && !std::holds_alternative<Load>(k[e].node) &&
+         !std::holds_alternative<Shuffle>(k[e].node);
 }
 
 // No load below: the value may be dropped without dropping an access that the simulator would judge.
 bool is_pure(const Kernel& k, ExprId e) {
   if (const Apply* a = std::get_if<Apply>(&k[e].node))
     return std::all_of(a->args.begin(), a->args.end(), [&](ExprId arg) { return is_pure(k, arg); });
+  if (const Shuffle* s = std::get_if<Shuffle>(&k[e].node)) return is_pure(k, s->value);
   return is_leaf(k, e);
 }
 
@@ -78,7 +80,7 @@ std::optional<ExprId> identity(const Kernel& k, Op op, const std::vector<ExprId>
 
 constexpr std::string_view reserved_words[] = {"kernel", "param", "buffer", "phase", "groups", "let",  "for",
                                                "in",     "carry", "gives",  "next",  "if",     "else", "group",
-                                               "worker", "true",  "false",  "and",   "or"};
+                                               "worker", "lane",  "lanes",  "true",  "false",  "and",  "or"};
 
 std::string sanitised(const std::string& name) {
   std::string s;
@@ -127,6 +129,9 @@ ExprId Builder::boolean(bool value) { return append(k_, Const{.i = value}, DType
 ExprId Builder::param(ParamId p) { return append(k_, ParamRef{p}, k_[p].dtype); }
 ExprId Builder::group() { return append(k_, Id{Id::What::group}, DType::i64_); }
 ExprId Builder::worker() { return append(k_, Id{Id::What::worker}, DType::i64_); }
+ExprId Builder::lane() { return append(k_, Id{Id::What::lane}, DType::i64_); }
+ExprId Builder::swap(ExprId value, std::uint32_t mask) { return append(k_, Shuffle{value, mask}, k_[value].dtype); }
+ExprId Builder::first(ExprId value) { return append(k_, Shuffle{value, {}}, k_[value].dtype); }
 ExprId Builder::var(VarId v) { return append(k_, VarRef{v}, k_[v].dtype); }
 
 ExprId Builder::apply(Op op, std::vector<ExprId> args) {

@@ -36,7 +36,8 @@ struct Const {
   std::int64_t i = 0;
 };
 struct Id {  // i64. group: which group of the phase this is. worker: which of the launch's workers runs it (private scratch).
-  enum class What : std::uint8_t { group, worker } what;
+             // lane: which of the phase's lanes; it varies, and so does every value that depends on it.
+  enum class What : std::uint8_t { group, worker, lane } what;
 };
 struct ParamRef {
   ParamId param;
@@ -53,7 +54,12 @@ struct Load {  // with a guard, nothing is read where it is false and the value 
   Ref ref;
   std::optional<ExprId> guard, otherwise;
 };
-using ExprNode = std::variant<Const, Id, ParamRef, VarRef, Apply, Load>;
+struct Shuffle {  // what another lane holds: the lane whose number is this one's xor `mask`; without a mask lane 0, for every
+                  // lane (all lanes hold the same there, and the value no longer varies)
+  ExprId value;
+  std::optional<std::uint32_t> mask;
+};
+using ExprNode = std::variant<Const, Id, ParamRef, VarRef, Apply, Load, Shuffle>;
 struct Expr {
   ExprNode node;
   DType dtype;
@@ -117,6 +123,7 @@ struct Phase {  // all groups of a phase finish before the next phase starts
   std::string name;
   ExprId groups;  // i64 expression of params
   Block body;
+  int lanes = 1;  // how many lanes a group has: they execute every statement together
 };
 struct Kernel {
   std::string name;
@@ -146,6 +153,9 @@ class Builder {
   ExprId param(ParamId p);
   ExprId group();
   ExprId worker();
+  ExprId lane();
+  ExprId swap(ExprId value, std::uint32_t mask);  // Shuffle with a mask
+  ExprId first(ExprId value);                     // Shuffle without
   ExprId var(VarId v);
   ExprId apply(ops::Op op, std::vector<ExprId> args);  // result type: bool for comparisons and tests, else the arguments'
   ExprId cast(DType to, ExprId value);                 // nothing where the type already fits

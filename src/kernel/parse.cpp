@@ -131,6 +131,7 @@ class Parser {
       p.name = any_word();
       word("groups");
       p.groups = expression(precedence_loosest);
+      if (accept("lanes")) p.lanes = static_cast<int>(index());
       close();
       p.body = block(2);
       k_.phases.push_back(std::move(p));
@@ -417,6 +418,7 @@ class Parser {
     if (t.text == "true" || t.text == "false") return append(Const{.i = t.text == "true"}, DType::bool_);
     if (t.text == "group") return append(Id{Id::What::group}, DType::i64_);
     if (t.text == "worker") return append(Id{Id::What::worker}, DType::i64_);
+    if (t.text == "lane") return append(Id{Id::What::lane}, DType::i64_);
     const std::string n(t.text);
     if (accept("(")) return call(n);
     if (accept("[")) {
@@ -431,6 +433,7 @@ class Parser {
   }
 
   ExprId call(const std::string& n) {
+    if (n == "swap" || n == "first") return shuffle(n == "swap");
     std::vector<ExprId> args;
     do args.push_back(expression(precedence_guarded));
     while (accept(","));
@@ -443,6 +446,16 @@ class Parser {
     const auto op = ops::op_from_name(n);
     if (!op || *op == Op::cast || *op == Op::bits) error(fmt::format("{} is not an operation", n));
     return apply(*op, std::move(args));
+  }
+
+  ExprId shuffle(bool swap) {
+    Shuffle s{expression(precedence_guarded), {}};
+    if (swap) {
+      word(",");
+      s.mask = index();
+    }
+    word(")");
+    return append(s, k_[s.value].dtype, {s.value});
   }
 
   ExprId number(std::string_view t, bool negative) {

@@ -48,7 +48,8 @@ class Printer {
     for (const Buffer& b : k_.buffers)
       line(1, fmt::format("buffer {}: {} {} = {}", b.name, name(b.dtype), access(b.access), place(b)));
     for (const Phase& p : k_.phases) {
-      line(1, fmt::format("phase {} groups {}", p.name, text(p.groups, precedence_loosest)));
+      const std::string lanes = p.lanes > 1 ? fmt::format(" lanes {}", p.lanes) : "";
+      line(1, fmt::format("phase {} groups {}{}", p.name, text(p.groups, precedence_loosest), lanes));
       block(2, p.body);
     }
     return std::move(out_);
@@ -132,6 +133,8 @@ class Printer {
       write_apply(out, *a, k_[e].dtype, precedence);
     else if (const Load* l = std::get_if<Load>(&k_[e].node))
       write_load(out, *l, precedence);
+    else if (const Shuffle* s = std::get_if<Shuffle>(&k_[e].node))
+      write_shuffle(out, *s);
     else
       out += leaf(k_[e]);
   }
@@ -140,7 +143,8 @@ class Printer {
     if (const Const* c = std::get_if<Const>(&x.node)) return constant_text(*c, x.dtype);
     if (const ParamRef* p = std::get_if<ParamRef>(&x.node)) return k_[p->param].name;
     if (const VarRef* v = std::get_if<VarRef>(&x.node)) return k_[v->var].name;
-    return std::get<Id>(x.node).what == Id::What::group ? "group" : "worker";
+    const Id::What what = std::get<Id>(x.node).what;
+    return what == Id::What::group ? "group" : what == Id::What::worker ? "worker" : "lane";
   }
 
   void write_load(std::string& out, const Load& l, int precedence) {
@@ -160,6 +164,13 @@ class Printer {
         out += "(missing)";
     }
     if (parentheses) out += ')';
+  }
+
+  void write_shuffle(std::string& out, const Shuffle& s) {
+    out += s.mask ? "swap(" : "first(";
+    write(out, s.value, precedence_guarded);
+    if (s.mask) out += fmt::format(", {}", *s.mask);
+    out += ')';
   }
 
   void write_apply(std::string& out, const Apply& a, DType result, int precedence) {

@@ -256,25 +256,57 @@ class Run {
     write_bits(p, b.bytes, slot);
   }
 
-  std::uint64_t reference(const Instruction& i) const {
+  std::uint64_t reference(const Instruction& i, std::uint64_t a, std::uint64_t b, std::uint64_t c) const {
+    const std::uint64_t slots[3] = {a, b, c};
     Scalar args[3];
-    const std::uint32_t slots[3] = {i.a, i.b, i.c};
-    for (int n = 0; n < ops::info(i.op).arity; ++n) args[n] = scalar_of_slot(i.from, slots_[slots[n]]);
+    for (int n = 0; n < ops::info(i.op).arity; ++n) args[n] = scalar_of_slot(i.from, slots[n]);
     return slot_of_scalar(i.to, ops::reference(i.op, i.from, i.to, args));
   }
 
-  std::uint64_t library(const Instruction& i) const {
-    const double args[3] = {get<f64>(slots_[i.a]), get<f64>(slots_[i.b]), get<f64>(slots_[i.c])};
+  std::uint64_t library(const Instruction& i, std::uint64_t a, std::uint64_t b, std::uint64_t c) const {
+    const double args[3] = {get<f64>(a), get<f64>(b), get<f64>(c)};
     return put(ops::reference_wide(i.op, args));
+  }
+
+  // Lanes store together, so no two of them may store to one element.
+  void store(const Instruction& i) {
+    const std::uint64_t* s = slots_.data();
+    const bool guarded = i.code == Code::store_guarded;
+    for (std::uint32_t l = 0; l < i.lanes; ++l) {
+      if (guarded && !s[i.c + (l & i.c_lanes)]) continue;
+      const std::int64_t offset = get<i64>(s[i.a + l]);
+      for (std::uint32_t other = 0; other < l; ++other)
+        if (get<i64>(s[i.a + other]) == offset && (!guarded || s[i.c + (other & i.c_lanes)]))
+          fault(buffers_[i.buffer_or_target], offset, fmt::format("is stored twice: by lanes {} and {}", other, l));
+      store(i.buffer_or_target, offset, s[i.b + (l & i.b_lanes)]);
+    }
+  }
+
+  std::uint64_t first(const Instruction& i) const {
+    const std::uint64_t* a = slots_.data() + i.a;
+    const auto is_nan = [&](std::uint64_t slot) {
+      const Scalar x = scalar_of_slot(i.from, slot);
+      return is_float(i.from) && x.f != x.f;
+    };
+    for (std::uint32_t l = 1; l < i.lanes; ++l)
+      if (a[l] != a[0] && !(is_nan(a[l]) && is_nan(a[0])))
+        throw InternalError(fmt::format("simulator: kernel {}, phase {}, group {}: lanes 0 and {} disagree on a uniform value",
+                                        k_.name, phase_->name, slots_[group_slot], l));
+    return a[0];
   }
 
   void execute(const Instruction* code, std::size_t count) {
     std::uint64_t* const s = slots_.data();
     for (std::size_t at = 0; at < count;) {
       const Instruction& i = code[at++];
+      const auto each = [&](auto value) {
+        for (std::uint32_t l = 0; l < i.lanes; ++l)
+          s[i.dst + l] = value(s[i.a + (l & i.a_lanes)], s[i.b + (l & i.b_lanes)], s[i.c + (l & i.c_lanes)]);
+      };
+      using Slot = std::uint64_t;
       switch (i.code) {
         case Code::copy:
-          s[i.dst] = s[i.a];
+          each([](Slot a, Slot, Slot) { return a; });
           break;
         case Code::jump:
           at = i.buffer_or_target;
@@ -289,44 +321,49 @@ class Run {
           ++s[i.dst];
           break;
         case Code::load:
-          s[i.dst] = load(i.buffer_or_target, get<i64>(s[i.a]));
+          each([&](Slot a, Slot, Slot) { return load(i.buffer_or_target, get<i64>(a)); });
           break;
         case Code::load_guarded:
-          s[i.dst] = s[i.b] ? load(i.buffer_or_target, get<i64>(s[i.a])) : s[i.c];
+          each([&](Slot a, Slot b, Slot c) { return b ? load(i.buffer_or_target, get<i64>(a)) : c; });
           break;
         case Code::store:
-          store(i.buffer_or_target, get<i64>(s[i.a]), s[i.b]);
-          break;
         case Code::store_guarded:
-          if (s[i.c]) store(i.buffer_or_target, get<i64>(s[i.a]), s[i.b]);
+          store(i);
+          break;
+        case Code::swap:
+          for (std::uint32_t l = 0; l < i.lanes; ++l) s[i.dst + l] = s[i.a + (l ^ i.buffer_or_target)];
+          break;
+        case Code::first:
+          s[i.dst] = first(i);
           break;
         case Code::select:
-          s[i.dst] = s[i.a] ? s[i.b] : s[i.c];
+          each([](Slot a, Slot b, Slot c) { return a ? b : c; });
           break;
         case Code::both:
-          s[i.dst] = s[i.a] & s[i.b];
+          each([](Slot a, Slot b, Slot) { return a & b; });
           break;
         case Code::either:
-          s[i.dst] = s[i.a] | s[i.b];
+          each([](Slot a, Slot b, Slot) { return a | b; });
           break;
         case Code::convert:
-          s[i.dst] = convert(i.from, i.to, s[i.a]);
+          each([&](Slot a, Slot, Slot) { return convert(i.from, i.to, a); });
           break;
         case Code::reinterpret:
-          s[i.dst] = slot_of_bits(i.to, s[i.a]);
+          each([&](Slot a, Slot, Slot) { return slot_of_bits(i.to, a); });
           break;
         case Code::reference:
-          s[i.dst] = reference(i);
+          each([&](Slot a, Slot b, Slot c) { return reference(i, a, b, c); });
           break;
         case Code::library:
-          s[i.dst] = library(i);
+          each([&](Slot a, Slot b, Slot c) { return library(i, a, b, c); });
           break;
-#define COSMATI_EXECUTE(type, op, formula, result)                                                   \
-  case Code::type##_##op: {                                                                          \
-    [[maybe_unused]] const type a = get<type>(s[i.a]), b = get<type>(s[i.b]), c = get<type>(s[i.c]); \
-    s[i.dst] = put(static_cast<result>(formula));                                                    \
-    break;                                                                                           \
-  }
+#define COSMATI_EXECUTE(type, op, formula, result)                                      \
+  case Code::type##_##op:                                                               \
+    each([](Slot x, [[maybe_unused]] Slot y, [[maybe_unused]] Slot z) {                 \
+      [[maybe_unused]] const type a = get<type>(x), b = get<type>(y), c = get<type>(z); \
+      return put(static_cast<result>(formula));                                         \
+    });                                                                                 \
+    break;
 #define COSMATI_SAME(type, op, formula) COSMATI_EXECUTE(type, op, formula, type)
 #define COSMATI_TEST(type, op, formula) COSMATI_EXECUTE(type, op, formula, bool)
           COSMATI_FAST_OPS(COSMATI_SAME, COSMATI_SAME, COSMATI_TEST)

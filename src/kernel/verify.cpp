@@ -17,6 +17,8 @@
 //   K14 groups and scratch sizes are i64 expressions of constants and integer params; arguments have no size
 //   K15 a let has the type of its var
 //   K16 extents and strides are i64
+//   K17 a phase has 1, 2, 4, ... 64 lanes; a mask of a shuffle is below that and not 0
+//   K18 what steers a group is uniform: bounds of loops, conditions, and whatever is stored to a uniform offset
 // SPDX-License-Identifier: Apache-2.0
 #include <unordered_set>
 #include <utility>
@@ -27,6 +29,7 @@
 #include "kernel/kernel.h"
 #include "kernel/laws.h"
 #include "kernel/text.h"
+#include "kernel/varying.h"
 #include "support/overloaded.h"
 
 namespace cosmati::kernel {
@@ -62,8 +65,12 @@ class Checker {
       }
       for (const Phase& p : k_.phases) {
         size(p.groups, "the groups of phase " + p.name);
+        law(p.lanes >= 1 && p.lanes <= 64 && (p.lanes & (p.lanes - 1)) == 0, "K17: phase {} has {} lanes", p.name, p.lanes);
+        lanes_ = p.lanes;
         block(p.body);
       }
+      varying_ = varying(k_);
+      for (const Phase& p : k_.phases) uniform(p.body);
     } catch (const Broken& b) {
       return BrokenLaw{b.what, at_};
     }
@@ -88,10 +95,14 @@ class Checker {
   }
 
   // ---- expressions ----
+  static bool is_leaf(const Expr& x) {
+    return !std::holds_alternative<Apply>(x.node) && !std::holds_alternative<Load>(x.node) &&
+           !std::holds_alternative<Shuffle>(x.node);
+  }
   void expr(ExprId e) {
     law(e.index < k_.exprs.size(), "K2: an expression is missing or outside the arena ({})", e.index);
     const Expr& x = k_[e];
-    if (std::holds_alternative<Apply>(x.node) || std::holds_alternative<Load>(x.node)) {
+    if (!is_leaf(x)) {
       law(!used_[e.index], "K5: expression {}, {}, is used more than once", e.index, what(x));
       used_[e.index] = true;
     }
@@ -109,12 +120,20 @@ class Checker {
                    },
                    [&](const Apply& a) { apply(a, x.dtype); },
                    [&](const Load& l) { load(l, x.dtype); },
+                   [&](const Shuffle& s) {
+                     expr(s.value);
+                     law(x.dtype == k_[s.value].dtype, "K8: a shuffle of {} is {}", name(k_[s.value].dtype), name(x.dtype));
+                     if (s.mask)
+                       law(*s.mask > 0 && static_cast<int>(*s.mask) < lanes_, "K17: a shuffle by {} of {} lanes", *s.mask,
+                           lanes_);
+                   },
                },
                x.node);
   }
 
   std::string what(const Expr& x) const {
     if (const Apply* a = std::get_if<Apply>(&x.node)) return std::string(ops::name(a->op));
+    if (std::holds_alternative<Shuffle>(x.node)) return "a shuffle";
     const BufferId b = std::get<Load>(x.node).ref.buffer;
     return "a load of " + (b.index < k_.buffers.size() ? k_[b].name : "nothing");
   }
@@ -277,7 +296,34 @@ class Checker {
     guard(x.guard, b.name);
   }
 
+  // ---- uniformity ----
+  void uniform(const Block& b) {
+    for (StmtId s : b) {
+      const StmtId outer = std::exchange(at_, s);
+      std::visit(support::overloaded{
+                     [](const Let&) {},
+                     [&](const For& x) {
+                       law(!varying_(x.lo) && !varying_(x.hi), "K18: the range of {} varies", k_[x.var].name);
+                       uniform(x.body);
+                     },
+                     [&](const If& x) {
+                       law(!varying_(x.condition), "K18: a condition varies");
+                       uniform(x.then);
+                       uniform(x.otherwise);
+                     },
+                     [&](const Store& x) {
+                       const bool varies = varying_(x.value) || (x.guard && varying_(*x.guard));
+                       law(varying_(x.ref.offset) || !varies, "K18: lanes store to one element of {}", k_[x.ref.buffer].name);
+                     },
+                 },
+                 k_[s].node);
+      at_ = outer;
+    }
+  }
+
   const Kernel& k_;
+  int lanes_ = 1;
+  Varying varying_;
   std::vector<bool> defined_, visible_, used_, placed_;
   StmtId at_;
 };

@@ -10,25 +10,28 @@ namespace {
 
 std::int64_t value(const Size& size, const std::vector<std::int64_t>& extent_of_axis) {
   std::int64_t product = size.factor;
-  for (ir::AxisId axis : size.extents) product *= extent_of_axis[axis.index];
+  for (const Part& part : size.parts) product *= (extent_of_axis[part.axis.index] + part.over - 1) / part.over;
   return product;
 }
 
 std::string print(const Size& size, const ir::Program& names) {
   std::string text;
-  if (size.factor != 1 || size.extents.empty()) text = std::to_string(size.factor);
-  for (ir::AxisId axis : size.extents) text += (text.empty() ? "" : "*") + names[axis].name;
+  if (size.factor != 1 || size.parts.empty()) text = std::to_string(size.factor);
+  for (const Part& part : size.parts) {
+    text += (text.empty() ? "" : "*") + names[part.axis].name;
+    if (part.over != 1) text += "/" + std::to_string(part.over);
+  }
   return text;
 }
 
-constexpr const char* resource_names[] = {"grid", "step"};
+constexpr const char* resource_names[] = {"grid", "lane", "reg", "step"};
 
 }  // namespace
 
 Size operator*(const Size& a, const Size& b) {
-  Size product{a.factor * b.factor, a.extents};
-  product.extents.insert(product.extents.end(), b.extents.begin(), b.extents.end());
-  std::sort(product.extents.begin(), product.extents.end());
+  Size product{a.factor * b.factor, a.parts};
+  product.parts.insert(product.parts.end(), b.parts.begin(), b.parts.end());
+  std::sort(product.parts.begin(), product.parts.end());
   return product;
 }
 
@@ -36,6 +39,13 @@ const AxisMap* Placement::find(ir::AxisId axis) const {
   for (const AxisMap& map : axes)
     if (map.axis == axis) return &map;
   return nullptr;
+}
+
+std::int64_t constant_size(const AxisMap& map, Res res) {
+  std::int64_t product = 1;
+  for (const Digit& digit : map.digits)
+    if (digit.res == res) product *= digit.size.factor;
+  return product;
 }
 
 Placement normal_form(Placement p) {
@@ -65,8 +75,8 @@ std::string ill_formed(const Placement& p, const std::vector<std::int64_t>& exte
       std::int64_t pos = value(digit.pos, extent_of_axis), size = value(digit.size, extent_of_axis);
       if (pos < 1 || size < 1) return "";  // an empty axis: nothing is placed
       covered *= size;
-      // Every run-time loop is its own: step digits do not share one counter.
-      if (digit.res != Res::step && size > 1) segments[digit.res].push_back({pos, size});
+      // Every loop, and every set of registers, is its own: these digits do not share one counter.
+      if (digit.res != Res::step && digit.res != Res::reg && size > 1) segments[digit.res].push_back({pos, size});
     }
     if (covered < extent_of_axis[map.axis.index])
       return "the digits of axis " + std::to_string(map.axis.index) + " cover " + std::to_string(covered) + " of " +

@@ -12,15 +12,20 @@
 
 namespace cosmati::place {
 
-// grid: which group. step: a run-time loop of one worker.
-enum class Res : std::uint8_t { grid, step };
+// grid: which group. lane: which lane of the group. reg: which of a worker's registers. step: a run-time loop of one worker.
+enum class Res : std::uint8_t { grid, lane, reg, step };
 
-// factor * product of the run-time extents of `extents`.
+// factor * product of the run-time extents in `parts`, each divided by `over` and rounded up.
+struct Part {
+  ir::AxisId axis;
+  std::int64_t over = 1;
+  auto operator<=>(const Part&) const = default;
+};
 struct Size {
   std::int64_t factor = 1;
-  std::vector<ir::AxisId> extents;  // sorted
+  std::vector<Part> parts;  // sorted
   bool operator==(const Size&) const = default;
-  bool is_constant() const { return extents.empty(); }
+  bool is_constant() const { return parts.empty(); }
 };
 Size operator*(const Size& a, const Size& b);
 
@@ -42,6 +47,9 @@ struct Placement {
   bool operator==(const Placement&) const = default;
   const AxisMap* find(ir::AxisId axis) const;
 };
+
+// The size of an axis's digits on a resource whose sizes are constants (lane, reg); 1 where it has none.
+std::int64_t constant_size(const AxisMap& map, Res res);
 
 // Merges neighbouring digits of one resource whose positions continue, and drops digits of size 1. Placements that mean the same
 // have equal normal forms.

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <cosmati/error.h>
+#include <charconv>
+#include <optional>
 #include <string_view>
 
 namespace cosmati::plan {
@@ -19,10 +21,24 @@ constexpr Row rows[] = {
 #undef KNOB
 };
 
+// Whether `value` is what `form` (a word, LO..HI or NAMES) stands for.
+bool matches(std::string_view form, std::string_view value) {
+  if (form == "NAMES") return !value.empty();
+  const std::size_t dots = form.find("..");
+  if (dots == std::string_view::npos) return form == value;
+  const auto number = [](std::string_view text) -> std::optional<std::int64_t> {
+    std::int64_t n = 0;
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), n);
+    return code == std::errc() && end == text.data() + text.size() ? std::optional(n) : std::nullopt;
+  };
+  const auto n = number(value);
+  return n && *n >= *number(form.substr(0, dots)) && *n <= *number(form.substr(dots + 2));
+}
+
 bool accepts(std::string_view values, std::string_view value) {
   while (!values.empty()) {
     std::size_t bar = values.find(" | ");
-    if (values.substr(0, bar) == value) return true;
+    if (matches(values.substr(0, bar), value)) return true;
     if (bar == std::string_view::npos) return false;
     values.remove_prefix(bar + 3);
   }

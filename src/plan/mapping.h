@@ -33,8 +33,13 @@ using Root = std::variant<StoreRoot, KeepRoot, StreamRoot, FillRoot>;
 
 struct Phase {
   std::string name;
-  place::Placement instances;  // the axes on the grid; every other axis of a root is a step digit
-  std::vector<Root> roots;     // in order
+  // The axes that tell the instances of this phase apart, slow to fast. They are bound before a root is evaluated: by the group
+  // through their grid digits, and by loops of the worker around all roots through the others.
+  std::vector<ir::AxisId> instance_axes;
+  // Of instance axes and of those that roots loop over; an axis that is not listed is one step digit. In a nest of loops one axis
+  // takes the lanes: the first one listed with lane digits, unless an instance axis has them; others then run as steps.
+  place::Placement placement;
+  std::vector<Root> roots;  // in order
 };
 
 struct Mapping {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/describe.h"
+#include "plan/choose.h"
 #include "plan/streaming.h"
 #include "support/hash.h"
 #include "support/overloaded.h"
@@ -36,7 +37,7 @@ json body(const ir::Program& program, const Plan& plan) {
   j["knobs"] = plan.knobs;
   j["domain"] = domain(program, plan);
   j["mapping"] = mapping_lines(program, plan);
-  // One candidate exists, the universal mapping, and it is not priced.
+  // One candidate exists, and it is not priced.
   j["candidates"] = 1;
   j["cost_us"] = nullptr;
   j["refusals"] = json::array();
@@ -69,7 +70,9 @@ std::string shown(const json& value) {
 
 Plan make_plan(const ir::Program& program, const std::string& text, const std::string& target, const Knobs& knobs,
                const Facts& facts) {
-  return {program.name, support::hash(text), target, knobs, facts, universal(program, knobs, facts.aliases)};
+  Mapping mapping = universal(program, knobs, facts.aliases);
+  put_on_lanes(program, mapping, choose_lanes(program, mapping, facts, target_named(target), knobs));
+  return {program.name, support::hash(text), target, knobs, facts, mapping};
 }
 
 std::vector<std::string> domain(const ir::Program& program, const Plan& plan) {
@@ -91,7 +94,10 @@ std::vector<std::string> mapping_lines(const ir::Program& program, const Plan& p
   for (const Phase& phase : plan.mapping.phases) {
     std::string roots;
     for (const Root& root : phase.roots) roots += (roots.empty() ? "" : ", ") + root_text(program, root);
-    lines.push_back(fmt::format("phase {}: {}; {}", phase.name, place::print(phase.instances, program), roots));
+    std::string instances;
+    for (ir::AxisId axis : phase.instance_axes) instances += (instances.empty() ? "" : ", ") + program[axis].name;
+    lines.push_back(fmt::format("phase {}: {}; instances {}; {}", phase.name, place::print(phase.placement, program),
+                                instances.empty() ? "one" : "of " + instances, roots));
   }
   for (const auto& [value, home] : plan.mapping.homes)
     lines.push_back(fmt::format("home {}: {}", ir::describe(program, value),
@@ -110,7 +116,6 @@ std::string to_json(const ir::Program& program, const Plan& plan) {
 
 std::string to_text(const ir::Program& program, const Plan& plan) {
   std::string text = fmt::format("plan of {} for {}\n", plan.program, plan.target);
-  text += "  mapping: universal, the only candidate (one worker an instance, every other axis a loop)\n";
   for (const std::string& line : mapping_lines(program, plan)) text += "  " + line + "\n";
   for (const auto& [knob, value] : plan.knobs) text += fmt::format("  knob {} = {}\n", knob, value);
   text += "  domain:\n";

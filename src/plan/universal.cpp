@@ -164,7 +164,7 @@ class Universal {
       last->roots.push_back(KeepRoot{v});
       return;
     }
-    mapping_.phases.push_back({fmt::format("{}_{}", what, name_of(v)), place(grid, p_[v].axes), {KeepRoot{v}}});
+    mapping_.phases.push_back({fmt::format("{}_{}", what, name_of(v)), grid, place(grid, p_[v].axes), {KeepRoot{v}}});
   }
 
   std::string name_of(ValueId v) const {
@@ -175,7 +175,7 @@ class Universal {
 
   // ---- the instances, and the stores of reduced values -------------------------------------------------------------------
   void store_phases() {
-    Phase main{"instances", {}, {}};
+    Phase main{"instances", p_.program_axes, {}, {}};
     std::vector<Root> late;  // stores into memory that this phase also reads
     std::set<StreamId> streams, late_streams;
     std::vector<StreamId> running;
@@ -215,7 +215,7 @@ class Universal {
     main.roots.insert(main.roots.end(), late.begin(), late.end());
     for (StreamId s : late_streams) main.roots.push_back(StreamRoot{s});
     if (!main.roots.empty()) {
-      main.instances = place(p_.program_axes, main_axes);
+      main.placement = place(p_.program_axes, main_axes);
       mapping_.phases.push_back(std::move(main));
     }
     for (std::uint32_t i = 0; i < p_.stores.size(); ++i) {
@@ -225,7 +225,7 @@ class Universal {
       AxisSet all = store_axes(store);
       for (AxisId axis : all)
         if (ir::launch_level(p_, axis)) grid.push_back(axis);
-      mapping_.phases.push_back({"store_" + p_[store.tensor].name, place(grid, all), {StoreRoot{i}}});
+      mapping_.phases.push_back({"store_" + p_[store.tensor].name, grid, place(grid, all), {StoreRoot{i}}});
     }
   }
 
@@ -389,13 +389,13 @@ class Universal {
     place::Placement placement;
     place::Size pos;
     for (auto it = grid.rbegin(); it != grid.rend(); ++it) {
-      place::Size size{1, {*it}};
+      place::Size size{1, {{*it}}};
       placement.axes.push_back({*it, {{place::Res::grid, pos, size}}});
       pos = pos * size;
     }
     for (AxisId axis : all)
       if (std::find(grid.begin(), grid.end(), axis) == grid.end() && !p_[axis].piece)
-        placement.axes.push_back({axis, {{place::Res::step, {}, {1, {axis}}}}});
+        placement.axes.push_back({axis, {{place::Res::step, {}, {1, {{axis}}}}}});
     return placement;
   }
 

@@ -1,10 +1,11 @@
-// Random kernels of nested loops with carries, branches, guards, every operation and every conversion: the CPU and the simulator
-// store the same bits.
+// Random kernels of nested loops with carries, branches, guards, every operation and every conversion, and of several lanes with
+// accesses to neighbours, to elements apart, and exchanges: the CPU and the simulator store the same bits.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <map>
+#include <optional>
 #include <random>
 
 #include "cpu/fixture.h"
@@ -14,7 +15,7 @@ namespace {
 
 class Generator {
  public:
-  explicit Generator(std::uint64_t seed) : k_("random"), random_(seed) {}
+  Generator(std::uint64_t seed, int lanes) : k_("random"), random_(seed), lanes_(lanes) {}
 
   // x of every type to read, one y of a few types to write; the kernel, expanded.
   kernel::Kernel make() {
@@ -22,14 +23,22 @@ class Generator {
     scale_ = k_.param("scale", DType::f32_);
     for (int t = 0; t < dtype_count; ++t) inputs_.push_back(k_.argument("x" + std::to_string(t), static_cast<DType>(t)));
     Block body;
+    element_ = k_.b.group();
+    if (lanes_ > 1) {
+      element_ = k_.b.let(body, "element",
+                          k_.b.apply(Op::add, {k_.b.apply(Op::mul, {k_.b.group(), k_.b.integer(lanes_)}), k_.b.lane()}));
+      inside_ = k_.b.let(body, "inside", k_.b.apply(Op::lt, {element_, k_.b.param(n_)}));
+    }
     statements(body, 3);
     blocks_.push_back(&body);
     for (int i = 0; i < outputs; ++i) {
       const DType t = static_cast<DType>(pick(dtype_count));
       const BufferId y = k_.out("y" + std::to_string(i), t);
-      k_.b.store(body, y, k_.b.group(), value(t, 3));
+      k_.b.store(body, y, element_, value(t, 3), inside_);
     }
-    k_.phase("main", k_.b.param(n_), body);
+    const ExprId more = k_.b.apply(Op::add, {k_.b.param(n_), k_.b.integer(lanes_ - 1)});
+    k_.phase("main", k_.b.apply(Op::floordiv, {more, k_.b.integer(lanes_)}), body);
+    k_.kernel.phases[0].lanes = lanes_;
     kernel::verify(k_.kernel, "random");
     kernel::Kernel expanded = kernel::expand(k_.kernel);
     kernel::verify(expanded, "expand");
@@ -48,6 +57,7 @@ class Generator {
     if (depth <= 0 || pick(8) == 0) return leaf(t);
     if (compute != t || pick(5) == 0) return k_.b.cast(t, value(compute == t ? compute_type(any()) : compute, depth - 1));
     if (pick(6) == 0) return load(t, depth);
+    if (lanes_ > 1 && pick(10) == 0) return k_.b.swap(value(t, depth - 1), 1u << pick(lanes_ == 2 ? 1 : 2));
     for (;;) {
       const Op op = static_cast<Op>(pick(ops::op_count - 2));
       const ops::OpInfo& row = ops::info(op);
@@ -72,7 +82,7 @@ class Generator {
     for (const VarId v : scope_)
       if (k_.kernel[v].dtype == t) fit.push_back(v);
     if (!fit.empty() && pick(3)) return k_.b.var(fit[pick(static_cast<int>(fit.size()))]);
-    if (t == DType::i64_ && pick(2)) return pick(4) ? k_.b.group() : k_.b.param(n_);
+    if (t == DType::i64_ && pick(2)) return pick(4) ? element_ : k_.b.param(n_);
     if (t == DType::f32_ && pick(4) == 0) return k_.b.param(scale_);
     if (pick(2)) return load(t, 0);
     if (is_bool(t)) return k_.b.boolean(pick(2));
@@ -82,10 +92,16 @@ class Generator {
 
   ExprId load(DType t, int depth) {
     const BufferId x = inputs_[static_cast<int>(t)];
-    if (depth == 0 || pick(2)) return k_.b.load(x, k_.b.group());
+    if (depth == 0 || pick(2)) {
+      if (!inside_) return k_.b.load(x, element_);
+      const ExprId zero = is_bool(t) ? k_.b.boolean(false) : is_float(t) ? k_.b.constant(t, 0) : k_.b.integer(0, t);
+      return k_.b.load(x, element_, inside_, zero);
+    }
     // The element may lie outside; the guard says whether it does.
     Block& here = *blocks_.back();
-    const ExprId at = k_.b.let(here, "at", k_.b.apply(Op::add, {k_.b.group(), k_.b.integer(pick(7) - 3)}));
+    ExprId from = element_;
+    if (pick(3) == 0) from = k_.b.apply(Op::mul, {from, k_.b.integer(pick(2) ? 2 : -1)});
+    const ExprId at = k_.b.let(here, "at", k_.b.apply(Op::add, {from, k_.b.integer(pick(7) - 3)}));
     const ExprId inside =
         k_.b.apply(Op::logical_and, {k_.b.apply(Op::ge, {at, k_.b.integer(0)}), k_.b.apply(Op::lt, {at, k_.b.param(n_)})});
     return k_.b.load(x, at, inside, value(t, depth - 1));
@@ -103,7 +119,7 @@ class Generator {
     for (int count = 1 + pick(3); count-- > 0;) {
       if (depth == 0 || pick(2))
         let(block);
-      else if (blocks_.size() > 1 || pick(4))  // a branch stores, and a store inside a loop would happen twice
+      else if (lanes_ > 1 || blocks_.size() > 1 || pick(4))  // a branch stores, and a store inside a loop would happen twice
         loop(block, depth);
       else
         branch(block, depth);
@@ -151,7 +167,10 @@ class Generator {
 
   Kit k_;
   std::mt19937_64 random_;
+  int lanes_;
   ParamId n_, scale_;
+  ExprId element_;  // which element this lane stores, a leaf
+  std::optional<ExprId> inside_;
   std::vector<BufferId> inputs_;
   std::vector<VarId> scope_;
   std::vector<Block*> blocks_;
@@ -172,9 +191,10 @@ TEST(random_kernels, store_the_bits_of_the_simulator) {
   constexpr std::int64_t n = 37;
   // Among these is a kernel that LLVM's combiner does not finish in one sweep.
   constexpr std::uint64_t first = 20200;
-  for (std::uint64_t seed = first; seed < first + 100; ++seed) {
+  for (std::uint64_t seed = first; seed < first + 150; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const kernel::Kernel k = Generator(seed).make();
+    constexpr int lanes[] = {1, 1, 2, 4, 8, 16};
+    const kernel::Kernel k = Generator(seed, lanes[seed % 6]).make();
     std::mt19937_64 random(seed);
     std::vector<Array> a, b;
     for (const kernel::Buffer& buffer : k.buffers) {

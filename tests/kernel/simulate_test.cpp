@@ -295,5 +295,37 @@ TEST(Simulator, ConversionsAreTheReference) {
     }
 }
 
+TEST(Simulator, LanesExecuteTogether) {
+  const std::string text = R"(kernel rows
+  param cols: i64 = extent(0)
+  buffer x: f32 read = argument(0)
+  buffer y: f32 write = argument(1)
+  buffer s: f32 write = argument(2)
+  phase sums groups 2 lanes 4
+    for j in 0 .. (cols + 3) // 4 carry part = 0f32 gives own
+      let at = j * 4 + lane
+      let v = x[group * cols + at] if at < cols else 0f32
+      y[group * cols + at] = v * 2f32 if at < cols
+      next part + v
+    let two = own + swap(own, 2)
+    let all = two + swap(two, 1)
+    s[group] = first(all)
+)";
+  EXPECT_EQ(print(parse(text)), text);
+  std::vector<float> x = {1, 2, 3, 4, 5, 10, 20, 30, 40, 50}, y(10), s(2);
+  run(text, {memory(x), memory(y), memory(s)}, {5});
+  EXPECT_EQ(s, (std::vector<float>{15, 150}));
+  for (std::size_t i = 0; i < x.size(); ++i) EXPECT_EQ(y[i], 2 * x[i]);
+}
+
+TEST(Simulator, LanesThatStoreToOneElementAreReported) {
+  expect_fault("  phase p groups 1 lanes 4\n    x[lane // 2] = 1f32\n", "phase p, group 0", "stored twice: by lanes 0 and 1");
+  EXPECT_EQ(fault("  phase p groups 1 lanes 4\n    x[lane // 2] = 1f32 if lane % 2 == 0\n"), "none");
+}
+
+TEST(Simulator, LanesThatDisagreeOnAUniformValueAreReported) {
+  expect_fault("  phase p groups 1 lanes 4\n    x[0] = first(f32(lane))\n", "phase p, group 0", "lanes 0 and 1 disagree");
+}
+
 }  // namespace
 }  // namespace cosmati::kernel

@@ -218,5 +218,25 @@ TEST(Verifier, K16Params) {
   breaks("K16", [](Lawful& l) { l.k.params[1] = {Param::Source::stride, 0, 0, "scale", DType::f32_}; });
 }
 
+TEST(Verifier, K17Lanes) {
+  for (int lanes : {0, 3, 128}) breaks("K17", [&](Lawful& l) { l.k.phases[0].lanes = lanes; });
+  breaks("K17", [](Lawful& l) {
+    l.k.phases[0].lanes = 4;
+    l.stmt<Let>(l.let).value = l.builder().swap(l.builder().group(), 4);
+  });
+}
+
+TEST(Verifier, K18WhatSteersAGroupIsUniform) {
+  const auto with_lanes = [](const std::function<void(Lawful&)>& edit) {
+    breaks("K18", [&](Lawful& l) {
+      l.k.phases[0].lanes = 4;
+      edit(l);
+    });
+  };
+  with_lanes([](Lawful& l) { l.stmt<For>(l.loop).hi = l.builder().lane(); });
+  with_lanes([](Lawful& l) { l.stmt<For>(l.loop).carries[0].init = l.builder().cast(DType::f32_, l.builder().lane()); });
+  with_lanes([](Lawful& l) { l.stmt<Let>(l.let).value = l.builder().lane(); });
+}
+
 }  // namespace
 }  // namespace cosmati::kernel

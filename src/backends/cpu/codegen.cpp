@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "backends/cpu/scalar.h"
+#include "backends/cpu/lanes.h"
+#include "kernel/varying.h"
 #include "support/check.h"
 #include "support/overloaded.h"
 
@@ -23,13 +24,17 @@ constexpr int deepest = 2000;  // nested expressions: the walk is recursive, her
 class Writer {
  public:
   Writer(const kernel::Kernel& k, LLVMModuleRef module)
-      : k_(k), at_{LLVMGetModuleContext(module), module, LLVMCreateBuilderInContext(LLVMGetModuleContext(module))} {}
+      : k_(k),
+        varying_(kernel::varying(k)),
+        at_{LLVMGetModuleContext(module), module, LLVMCreateBuilderInContext(LLVMGetModuleContext(module))},
+        lanes_(at_, 1) {}
   ~Writer() { LLVMDisposeBuilder(at_.builder); }
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
   void phase(const kernel::Phase& phase, const std::string& symbol) {
     begin(symbol, {i64(), i64(), i64(), pointer(), pointer()});
+    lanes_ = Lanes(at_, static_cast<unsigned>(phase.lanes));
     const LLVMValueRef first = LLVMGetParam(function_, 0), last = LLVMGetParam(function_, 1);
     worker_ = LLVMGetParam(function_, 2);
     load_params(LLVMGetParam(function_, 4));
@@ -45,7 +50,8 @@ class Writer {
   void size(const kernel::Phase& phase, const std::string& symbol) {
     begin(symbol, {pointer(), pointer()});
     load_params(LLVMGetParam(function_, 0));
-    const LLVMValueRef out = LLVMGetParam(function_, 1), groups = value(phase.groups);
+    lanes_ = Lanes(at_, static_cast<unsigned>(phase.lanes));
+    const LLVMValueRef out = LLVMGetParam(function_, 1), groups = uniform(phase.groups);
     group_ = middle(integer(0), groups);  // one group stands for all
     worker_ = integer(0);
     const LLVMValueRef all = LLVMBuildSIToFP(at_.builder, groups, real(), "");
@@ -69,7 +75,7 @@ class Writer {
         function_, LLVMAttributeFunctionIndex,
         LLVMCreateEnumAttribute(at_.context, LLVMGetEnumAttributeKindForName(nounwind.data(), nounwind.size()), 0));
     LLVMPositionBuilderAtEnd(at_.builder, new_block("entry"));
-    vars_.assign(k_.vars.size(), nullptr);
+    vars_.assign(k_.vars.size(), {});
     params_.clear();
     buffers_.clear();
   }
@@ -93,7 +99,7 @@ class Writer {
       const LLVMValueRef entry = field(array, i * sizeof(kernel::Memory) + offsetof(kernel::Memory, data));
       LLVMValueRef origin = LLVMBuildLoad2(at_.builder, pointer(), entry, b.name.c_str());
       if (b.kind == Buffer::Kind::worker_scratch)
-        origin = element(memory_type(at_, b.dtype), origin, LLVMBuildMul(at_.builder, worker_, value(b.elements), ""));
+        origin = element(memory_type(at_, b.dtype), origin, LLVMBuildMul(at_.builder, worker_, uniform(b.elements), ""));
       buffers_.push_back(origin);
     }
   }
@@ -161,46 +167,71 @@ class Writer {
   }
 
   // ---- expressions ----
-  LLVMValueRef value(ExprId e, int depth = 0) {
+  LLVMValueRef uniform(ExprId e, int depth = 0) {
+    const Value v = value(e, depth);
+    COSMATI_CHECK(!v.varies(), "kernel {}: a value varies where it must not", k_.name);
+    return v.ref;
+  }
+
+  Value value(ExprId e, int depth = 0) {
     if (depth > deepest)
       throw Error(ErrorCode::not_supported, {}, fmt::format("kernel {}: an expression nests deeper than {}", k_.name, deepest),
                   "bind parts of it with let");
     const kernel::Expr& expr = k_[e];
-    return std::visit(overloaded{[&](const kernel::Const& c) { return constant(at_, expr.dtype, {c.f, c.i}); },
-                                 [&](const kernel::Id& id) { return id.what == kernel::Id::What::group ? group_ : worker_; },
-                                 [&](const kernel::ParamRef& p) { return params_[p.param.index]; },
+    return std::visit(overloaded{[&](const kernel::Const& c) { return Value{constant(at_, expr.dtype, {c.f, c.i})}; },
+                                 [&](const kernel::Id& id) {
+                                   if (id.what == kernel::Id::What::lane) return lanes_.lane();
+                                   return Value{id.what == kernel::Id::What::group ? group_ : worker_};
+                                 },
+                                 [&](const kernel::ParamRef& p) { return Value{params_[p.param.index]}; },
                                  [&](const kernel::VarRef& v) {
-                                   COSMATI_CHECK(vars_[v.var.index], "kernel {}: {} is read before it is bound", k_.name,
+                                   COSMATI_CHECK(vars_[v.var.index].ref, "kernel {}: {} is read before it is bound", k_.name,
                                                  k_[v.var].name);
                                    return vars_[v.var.index];
                                  },
                                  [&](const kernel::Apply& a) { return operation(expr.dtype, a, depth); },
-                                 [&](const kernel::Load& l) {
-                                   if (!l.guard) return load(l, depth);
-                                   return branch(
-                                       value(*l.guard, depth + 1), [&] { return load(l, depth); },
-                                       [&] { return value(*l.otherwise, depth + 1); });
+                                 [&](const kernel::Load& l) { return load(l, depth); },
+                                 [&](const kernel::Shuffle& s) {
+                                   const Value v = value(s.value, depth + 1);
+                                   return s.mask ? lanes_.swap(v, expr.dtype, *s.mask) : lanes_.first(v, expr.dtype);
                                  }},
                       expr.node);
   }
 
-  LLVMValueRef operation(DType result, const kernel::Apply& a, int depth) {
-    std::vector<LLVMValueRef> args;
+  Value operation(DType result, const kernel::Apply& a, int depth) {
+    std::vector<Value> args;
     for (const ExprId arg : a.args) args.push_back(value(arg, depth + 1));
-    return apply(at_, a.op, k_[a.args.back()].dtype, result, args);
+    return lanes_.apply(a.op, k_[a.args.back()].dtype, result, args);
   }
 
-  LLVMValueRef address(const kernel::Ref& ref, int depth) {
-    return element(memory_type(at_, k_[ref.buffer].dtype), buffers_[ref.buffer.index], value(ref.offset, depth + 1));
+  Value load(const kernel::Load& l, int depth) {
+    if (!l.guard) return load(l, nullptr, depth);
+    if (varying_(*l.guard)) {
+      const Value guard = value(*l.guard, depth + 1);
+      return load(l, &guard, depth);
+    }
+    const bool wide = varying_(l.ref.offset) || varying_(*l.otherwise);
+    const auto widened = [&](const Value& v) { return wide ? lanes_.vector(v, k_[l.ref.buffer].dtype) : v.ref; };
+    const LLVMValueRef merged = branch(
+        uniform(*l.guard, depth + 1), [&] { return widened(load(l, nullptr, depth)); },
+        [&] { return widened(value(*l.otherwise, depth + 1)); });
+    return {merged, wide ? Value::Form::vector : Value::Form::uniform};
   }
 
   // Elements of a view may lie at any address.
-  LLVMValueRef load(const kernel::Load& l, int depth) {
+  Value load(const kernel::Load& l, const Value* guard, int depth) {
     const DType t = k_[l.ref.buffer].dtype;
+    const LLVMValueRef base = buffers_[l.ref.buffer.index];
+    const Value offset = value(l.ref.offset, depth + 1);
+    if (guard) {
+      const Value otherwise = value(*l.otherwise, depth + 1);
+      return lanes_.load(t, base, offset, guard, &otherwise);
+    }
+    if (offset.varies()) return lanes_.load(t, base, offset, nullptr, nullptr);
     const LLVMTypeRef type = memory_type(at_, t);
-    const LLVMValueRef loaded = LLVMBuildLoad2(at_.builder, type, address(l.ref, depth), "");
+    const LLVMValueRef loaded = LLVMBuildLoad2(at_.builder, type, element(type, base, offset.ref), "");
     LLVMSetAlignment(loaded, 1);
-    return is_bool(t) ? LLVMBuildICmp(at_.builder, LLVMIntNE, loaded, LLVMConstNull(type), "") : loaded;
+    return {is_bool(t) ? LLVMBuildICmp(at_.builder, LLVMIntNE, loaded, LLVMConstNull(type), "") : loaded};
   }
 
   // ---- statements ----
@@ -210,36 +241,52 @@ class Writer {
                             [&](const kernel::For& f) { for_loop(f); },
                             [&](const kernel::If& i) {
                               branch(
-                                  value(i.condition), [&] { return block(i.then), nullptr; },
+                                  uniform(i.condition), [&] { return block(i.then), nullptr; },
                                   [&] { return block(i.otherwise), nullptr; });
                             },
                             [&](const kernel::Store& s) {
-                              if (!s.guard) return store(s);
-                              branch(value(*s.guard), [&] { return store(s), nullptr; }, [] { return nullptr; });
+                              if (!s.guard || varying_(*s.guard)) return store(s);
+                              branch(uniform(*s.guard), [&] { return store(s), nullptr; }, [] { return nullptr; });
                             }},
                  k_[s].node);
   }
 
   void store(const kernel::Store& s) {
     const DType t = k_[s.ref.buffer].dtype;
-    LLVMValueRef stored = value(s.value);
-    if (is_bool(t)) stored = LLVMBuildZExt(at_.builder, stored, memory_type(at_, t), "");
-    LLVMSetAlignment(LLVMBuildStore(at_.builder, stored, address(s.ref, 0)), 1);
+    const Value stored = value(s.value), offset = value(s.ref.offset);
+    const LLVMValueRef base = buffers_[s.ref.buffer.index];
+    if (offset.varies()) {
+      if (!s.guard || !varying_(*s.guard)) return lanes_.store(t, base, offset, stored, nullptr);
+      const Value guard = value(*s.guard);
+      return lanes_.store(t, base, offset, stored, &guard);
+    }
+    const LLVMTypeRef type = memory_type(at_, t);
+    LLVMValueRef ref = stored.ref;
+    if (is_bool(t)) ref = LLVMBuildZExt(at_.builder, ref, type, "");
+    LLVMSetAlignment(LLVMBuildStore(at_.builder, ref, element(type, base, offset.ref)), 1);
   }
 
   void for_loop(const kernel::For& f) {
-    const LLVMValueRef lo = value(f.lo), hi = value(f.hi);
+    const LLVMValueRef lo = uniform(f.lo), hi = uniform(f.hi);
+    // A carried value that varies is a vector from the start.
+    const auto carried = [&](const kernel::For::Carry& c, ExprId e) {
+      const Value v = value(e);
+      return varying_(c.inner) ? lanes_.vector(v, k_[c.inner].dtype) : v.ref;
+    };
+    const auto bound = [&](const kernel::For::Carry& c, LLVMValueRef ref) {
+      return Value{ref, varying_(c.inner) ? Value::Form::vector : Value::Form::uniform};
+    };
     std::vector<LLVMValueRef> init;
-    for (const auto& carry : f.carries) init.push_back(value(carry.init));
+    for (const auto& carry : f.carries) init.push_back(carried(carry, carry.init));
     const auto results = loop(lo, hi, init, [&](LLVMValueRef i, const std::vector<LLVMValueRef>& inner) {
-      vars_[f.var.index] = i;
-      for (std::size_t c = 0; c < inner.size(); ++c) vars_[f.carries[c].inner.index] = inner[c];
+      vars_[f.var.index] = {i};
+      for (std::size_t c = 0; c < inner.size(); ++c) vars_[f.carries[c].inner.index] = bound(f.carries[c], inner[c]);
       block(f.body);
       std::vector<LLVMValueRef> next;
-      for (const auto& carry : f.carries) next.push_back(value(carry.next));
+      for (const auto& carry : f.carries) next.push_back(carried(carry, carry.next));
       return next;
     });
-    for (std::size_t c = 0; c < results.size(); ++c) vars_[f.carries[c].result.index] = results[c];
+    for (std::size_t c = 0; c < results.size(); ++c) vars_[f.carries[c].result.index] = bound(f.carries[c], results[c]);
   }
 
   // ---- the estimate ----
@@ -256,29 +303,30 @@ class Writer {
   }
 
   bool known(ExprId e, int depth = 0) const {
-    return std::visit(
-        overloaded{
-            [&](const kernel::VarRef& v) { return vars_[v.var.index] != nullptr; }, [&](const kernel::Load&) { return false; },
-            [&](const kernel::Apply& a) {
-              return depth < deepest && std::all_of(a.args.begin(), a.args.end(), [&](ExprId x) { return known(x, depth + 1); });
-            },
-            [](const auto&) { return true; }},
-        k_[e].node);
+    return std::visit(overloaded{[&](const kernel::VarRef& v) { return vars_[v.var.index].ref != nullptr; },
+                                 [&](const kernel::Load&) { return false; }, [&](const kernel::Shuffle&) { return false; },
+                                 [&](const kernel::Apply& a) {
+                                   return depth < deepest &&
+                                          std::all_of(
+                                              a.args.begin(), a.args.end(), [&](ExprId x) { return known(x, depth + 1); });
+                                 },
+                                 [](const auto&) { return true; }},
+                      k_[e].node);
   }
 
   double operations(ExprId e, int depth = 0) const {
     if (depth > deepest) return 0;
-    return std::visit(overloaded{[&](const kernel::Load& l) { return memory_cost + operations(l.ref.offset, depth + 1); },
-                                 [&](const kernel::Apply& a) {
-                                   const auto& rows = library_functions();
-                                   double sum = std::any_of(rows.begin(), rows.end(), [&](auto& row) { return row.op == a.op; })
-                                                    ? library_cost
-                                                    : 1;
-                                   for (const ExprId x : a.args) sum += operations(x, depth + 1);
-                                   return sum;
-                                 },
-                                 [](const auto&) { return 0.0; }},
-                      k_[e].node);
+    return std::visit(
+        overloaded{[&](const kernel::Load& l) { return memory_cost + operations(l.ref.offset, depth + 1); },
+                   [&](const kernel::Apply& a) {
+                     const auto& rows = library_functions();
+                     double sum =
+                         std::any_of(rows.begin(), rows.end(), [&](auto& row) { return row.op == a.op; }) ? library_cost : 1;
+                     for (const ExprId x : a.args) sum += operations(x, depth + 1);
+                     return sum;
+                   },
+                   [&](const kernel::Shuffle& s) { return 1 + operations(s.value, depth + 1); }, [](const auto&) { return 0.0; }},
+        k_[e].node);
   }
 
   LLVMValueRef cost(const Block& statements) {
@@ -300,10 +348,10 @@ class Writer {
   LLVMValueRef cost(const kernel::For& f) {
     LLVMValueRef trips = number(unknown_trips);
     if (known(f.lo) && known(f.hi)) {
-      const LLVMValueRef lo = value(f.lo), hi = value(f.hi);
+      const LLVMValueRef lo = uniform(f.lo), hi = uniform(f.hi);
       const LLVMValueRef span = LLVMBuildSub(at_.builder, hi, lo, ""), empty = LLVMBuildICmp(at_.builder, LLVMIntSLE, hi, lo, "");
       trips = LLVMBuildSIToFP(at_.builder, LLVMBuildSelect(at_.builder, empty, integer(0), span, ""), real(), "");
-      vars_[f.var.index] = middle(lo, hi);
+      vars_[f.var.index] = {middle(lo, hi)};
     }
     LLVMValueRef once = cost(f.body);
     for (const auto& carry : f.carries) once = add(once, number(1 + operations(carry.next)));
@@ -311,9 +359,12 @@ class Writer {
   }
 
   const kernel::Kernel& k_;
+  const kernel::Varying varying_;
   Place at_;
+  Lanes lanes_;
   LLVMValueRef function_ = nullptr, group_ = nullptr, worker_ = nullptr;
-  std::vector<LLVMValueRef> params_, buffers_, vars_;  // by id; buffers: the address of the origin; vars: null where not known
+  std::vector<LLVMValueRef> params_, buffers_;  // by id; buffers: the address of the origin
+  std::vector<Value> vars_;                     // by id; without a ref where not known
 };
 
 }  // namespace

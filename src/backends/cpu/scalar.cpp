@@ -12,7 +12,9 @@ namespace {
 
 using ops::Op;
 
-LLVMTypeRef integer_of(const Place& at, DType t) { return LLVMIntTypeInContext(at.context, 8 * byte_size(t)); }
+LLVMTypeRef of_lanes(const Place& at, LLVMTypeRef element) { return at.lanes ? LLVMVectorType(element, at.lanes) : element; }
+
+LLVMTypeRef integer_of(const Place& at, DType t) { return of_lanes(at, LLVMIntTypeInContext(at.context, 8 * byte_size(t))); }
 
 bool hardware_float(DType t) { return t == DType::f32_ || t == DType::f64_; }
 
@@ -41,6 +43,32 @@ LLVMValueRef extreme(const Place& at, DType t, bool smaller, LLVMValueRef a, LLV
 }
 
 LLVMValueRef is_nan(const Place& at, LLVMValueRef a) { return LLVMBuildFCmp(at.builder, LLVMRealUNO, a, a, ""); }
+
+// Lane by lane: the functions take scalars.
+LLVMValueRef call(const Place& at, const LibraryFunction& row, const std::vector<LLVMValueRef>& args) {
+  const LLVMTypeRef real = LLVMDoubleTypeInContext(at.context);
+  std::vector<LLVMTypeRef> types(args.size(), real);
+  const LLVMTypeRef signature = LLVMFunctionType(real, types.data(), types.size(), false);
+  LLVMValueRef f = LLVMGetNamedFunction(at.module, row.symbol);
+  if (!f) {
+    f = LLVMAddFunction(at.module, row.symbol, signature);
+    for (const std::string_view name : {"nounwind", "willreturn"})
+      LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
+                              LLVMCreateEnumAttribute(at.context, LLVMGetEnumAttributeKindForName(name.data(), name.size()), 0));
+  }
+  const auto one = [&](std::vector<LLVMValueRef> scalars) {
+    return LLVMBuildCall2(at.builder, signature, f, scalars.data(), scalars.size(), "");
+  };
+  if (!at.lanes) return one(args);
+  LLVMValueRef all = LLVMGetPoison(LLVMVectorType(real, at.lanes));
+  for (unsigned lane = 0; lane < at.lanes; ++lane) {
+    const LLVMValueRef index = LLVMConstInt(LLVMInt32TypeInContext(at.context), lane, false);
+    std::vector<LLVMValueRef> scalars;
+    for (const LLVMValueRef arg : args) scalars.push_back(LLVMBuildExtractElement(at.builder, arg, index, ""));
+    all = LLVMBuildInsertElement(at.builder, all, one(std::move(scalars)), index, "");
+  }
+  return all;
+}
 
 LLVMValueRef float_operation(const Place& at, Op op, DType t, const std::vector<LLVMValueRef>& args) {
   const LLVMBuilderRef to = at.builder;
@@ -103,20 +131,8 @@ LLVMValueRef float_operation(const Place& at, Op op, DType t, const std::vector<
     default:
       break;
   }
-  for (const LibraryFunction& row : library_functions()) {
-    if (row.op != op || t != DType::f64_) continue;
-    std::vector<LLVMTypeRef> types(args.size(), type);
-    const LLVMTypeRef signature = LLVMFunctionType(type, types.data(), types.size(), false);
-    LLVMValueRef f = LLVMGetNamedFunction(at.module, row.symbol);
-    if (!f) {
-      f = LLVMAddFunction(at.module, row.symbol, signature);
-      for (const std::string_view name : {"nounwind", "willreturn"})
-        LLVMAddAttributeAtIndex(
-            f, LLVMAttributeFunctionIndex,
-            LLVMCreateEnumAttribute(at.context, LLVMGetEnumAttributeKindForName(name.data(), name.size()), 0));
-    }
-    return LLVMBuildCall2(to, signature, f, const_cast<LLVMValueRef*>(args.data()), args.size(), "");
-  }
+  for (const LibraryFunction& row : library_functions())
+    if (row.op == op && t == DType::f64_) return call(at, row, args);
   throw InternalError(fmt::format("cpu: {} on {} is not expanded", ops::name(op), name(t)));
 }
 
@@ -244,15 +260,19 @@ LLVMValueRef reinterpret(const Place& at, DType from, DType to, LLVMValueRef a) 
 }  // namespace
 
 LLVMTypeRef register_type(const Place& at, DType t) {
-  if (is_bool(t)) return LLVMInt1TypeInContext(at.context);
-  if (t == DType::f32_) return LLVMFloatTypeInContext(at.context);
-  if (t == DType::f64_) return LLVMDoubleTypeInContext(at.context);
+  if (is_bool(t)) return of_lanes(at, LLVMInt1TypeInContext(at.context));
+  if (t == DType::f32_) return of_lanes(at, LLVMFloatTypeInContext(at.context));
+  if (t == DType::f64_) return of_lanes(at, LLVMDoubleTypeInContext(at.context));
   return integer_of(at, t);
 }
 
 LLVMTypeRef memory_type(const Place& at, DType t) { return is_bool(t) ? integer_of(at, t) : register_type(at, t); }
 
 LLVMValueRef constant(const Place& at, DType t, ops::Scalar value) {
+  if (at.lanes) {
+    std::vector<LLVMValueRef> all(at.lanes, constant({at.context, at.module, at.builder}, t, value));
+    return LLVMConstVector(all.data(), at.lanes);
+  }
   if (!is_float(t)) return LLVMConstInt(register_type(at, t), static_cast<unsigned long long>(value.i), is_signed(t));
   std::uint64_t bits = 0;
   ops::store(t, &bits, value);  // little-endian, as every processor LLVM's native target is used on here

@@ -1,5 +1,6 @@
-// One scalar operation of ops.def as LLVM instructions, with the bits of ops::reference. Values in registers: bool is i1, f32 and
-// f64 are floats, everything else (f16, bf16 and f8 as raw bits) an integer of its size.
+// One operation of ops.def as LLVM instructions, with the bits of ops::reference, on scalars or on vectors with one element a
+// lane. Values in registers: bool is i1, f32 and f64 are floats, everything else (f16, bf16 and f8 as raw bits) an integer of its
+// size.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string_view>
@@ -15,6 +16,7 @@ struct Place {  // where instructions go
   LLVMContextRef context;
   LLVMModuleRef module;
   LLVMBuilderRef builder;
+  unsigned lanes = 0;  // 0: scalars; else types and constants are vectors of this many
 };
 
 LLVMTypeRef register_type(const Place& at, DType t);

@@ -1,0 +1,95 @@
+// Homes: arrays in scratch, filled before the first use.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "lower/lowering.h"
+
+namespace cosmati::lower {
+
+ExprId Lowering::array_lo(AxisId axis) {
+  if (!ir::launch_level(p_, axis)) return bound(prove::hull(p_, axis)->lo);
+  return p_[axis].lo ? launch_value(*p_[axis].lo) : b_.integer(0);
+}
+
+ExprId Lowering::array_extent(AxisId axis) {
+  if (ir::launch_level(p_, axis)) return axis_extent(axis);
+  auto hull = prove::hull(p_, axis);
+  COSMATI_CHECK(hull, "axis {} has no hull", p_[axis].name);
+  return maximum(b_.integer(0), sub(bound(hull->hi), bound(hull->lo)));
+}
+
+Array Lowering::scratch(kernel::Buffer::Kind kind, const std::string& name, DType dtype, std::vector<AxisId> axes) {
+  const int lanes = kind == kernel::Buffer::Kind::worker_scratch ? instance_lanes_ : 1;
+  ExprId elements = b_.integer(lanes);
+  for (AxisId axis : axes) elements = mul(elements, array_extent(axis));
+  k_.buffers.push_back({kind, kernel::Buffer::Access::read_write, 0, elements, b_.unique_name(name), reg(dtype)});
+  return {BufferId{static_cast<std::uint32_t>(k_.buffers.size() - 1)}, std::move(axes), lanes};
+}
+
+ExprId Lowering::array_offset(const Array& array, Scope* s) {
+  return array_offset(array, [&](AxisId axis) { return coordinate(s, axis); });
+}
+
+// The element of a value over `axes`.
+ExprId Lowering::read(const Array& array, const AxisSet& axes, Scope* s) {
+  return guarded_load(array.buffer, array_offset(array, s), inside(axes, s));
+}
+
+std::vector<AxisId> Lowering::step_axes(ValueId v) const {
+  std::vector<AxisId> steps;
+  for (AxisId axis : p_[v].axes) {
+    const auto& bound = phase_->instance_axes;
+    if (std::find(bound.begin(), bound.end(), axis) == bound.end() && !p_[axis].piece) steps.push_back(axis);
+  }
+  return steps;
+}
+
+// A phase that loops over program axes evaluates again: an array over all instances is not a worker's.
+bool Lowering::instances_only(ValueId v) const {
+  auto steps = step_axes(v);
+  return std::none_of(steps.begin(), steps.end(), [&](AxisId axis) { return p_[axis].program; });
+}
+
+const Array& Lowering::worker_array(ValueId v, Scope* from) {
+  std::vector<AxisId> steps = step_axes(v);
+  auto key = std::make_pair(v, steps);
+  auto it = worker_arrays_.find(key);
+  if (it == worker_arrays_.end())
+    it = worker_arrays_.emplace(key, scratch(kernel::Buffer::Kind::worker_scratch, name_of(v), p_[v].dtype, steps)).first;
+  Scope* s = home_scope(v, from, steps);
+  if (!s->filled[v]) {
+    s->filled[v] = true;
+    filling_.insert(v);
+    loops(steps, s, [&](Scope* inner) {
+      each_copy(p_[v].axes, inner, [&] {
+        ExprId value = emit(v, inner);
+        b_.store(*inner->block, it->second.buffer, array_offset(it->second, inner), value, inside(p_[v].axes, inner));
+      });
+    });
+    filling_.erase(v);
+  }
+  return it->second;
+}
+
+void Lowering::emit_fill(ValueId v, Scope* root) {
+  if (step_axes(v).empty())
+    emit(v, root);
+  else
+    worker_array(v, root);
+}
+
+void Lowering::emit_keep(ValueId v, Scope* root) {
+  std::vector<AxisId> axes(p_[v].axes.begin(), p_[v].axes.end());
+  auto it = keeping_.find(v);
+  if (it == keeping_.end())
+    it = keeping_.emplace(v, scratch(kernel::Buffer::Kind::launch_scratch, name_of(v), p_[v].dtype, axes)).first;
+  const Array& array = it->second;
+  loops(step_axes(v), root, [&](Scope* inner) {
+    each_copy(p_[v].axes, inner, [&] {
+      ExprId value = emit(v, inner);
+      b_.store(*inner->block, array.buffer, array_offset(array, inner), value, inside(p_[v].axes, inner));
+    });
+  });
+}
+
+}  // namespace cosmati::lower

@@ -1,0 +1,233 @@
+// Emission by demand. A scope binds axes to coordinates (the root binds the grid digits, a loop its axis, a stream its piece); a
+// value is emitted once into the innermost scope that it depends on, so whatever a loop does not change stands before it.
+// A scope may bind an axis to several coordinates at once, the copies that a worker holds in registers (reg digits): a value is
+// then emitted once a copy. A coordinate that varies over the lanes (lane digits) makes what depends on it vary.
+// Registers hold values in compute type: narrow types are widened by loads and rounded by stores and casts.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <fmt/format.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "kernel/kernel.h"
+#include "plan/facts.h"
+#include "plan/mapping.h"
+#include "prove/prove.h"
+#include "support/check.h"
+
+namespace cosmati::lower {
+
+using ir::AxisId;
+using ir::AxisSet;
+using ir::StreamId;
+using ir::TensorId;
+using ir::ValueId;
+using kernel::Block;
+using kernel::BufferId;
+using kernel::ExprId;
+using kernel::VarId;
+using ops::Op;
+
+using Arguments = std::vector<ExprId>;
+
+// An array over some axes in scratch: element (coordinate - lo) of each axis, row-major in the order listed. Where the root gives
+// the lanes of a group different instances, each lane has an array of its own, interleaved.
+struct Array {
+  BufferId buffer;
+  std::vector<AxisId> axes;
+  int lanes = 1;
+};
+
+struct CarriedState {  // one carry of a stream: a register, or two arrays (the value, and the next one while it is computed)
+  std::optional<ExprId> value;
+  std::optional<Array> array, next;
+};
+
+struct Coordinates {                            // of one axis
+  std::vector<ExprId> at;                       // one a copy
+  std::vector<std::optional<ExprId>> inside{};  // whether that coordinate is in the axis's range, where it may not be
+  bool lanes = false;                           // they vary over the lanes
+};
+
+using CopyKey = std::vector<std::uint32_t>;  // which copy of each axis that has several, in the order of a value's axes
+
+struct Scope {
+  Scope* parent;
+  Block* block;
+  std::map<AxisId, Coordinates> coordinates;
+  std::optional<StreamId> stream{};
+  bool instance = false;  // every instance axis is bound here
+  std::map<std::pair<ValueId, CopyKey>, Arguments> memo{};
+  std::map<StreamId, std::vector<CarriedState>> results{};
+  std::map<StreamId, std::vector<CarriedState>> carried{};
+  std::map<ValueId, bool> filled{};
+};
+
+class Lowering {
+ public:
+  Lowering(const ir::Program& program, const plan::Mapping& mapping, const plan::Facts& facts)
+      : p_(program), m_(mapping), facts_(facts), b_(k_) {}
+  kernel::Kernel run();
+
+ private:
+  // ---- lower.cpp: phases, and what is known when a launch starts -------------------------------------------------------
+  void lower_phase(const plan::Phase& phase);
+  ExprId decode_grid(const plan::Phase& phase, Scope& root);  // binds the axes on the grid; gives the number of groups
+  ExprId size(const place::Size& s);
+  ExprId param(kernel::Param::Source source, std::uint32_t a, std::uint32_t b, const std::string& name, DType dtype);
+  ExprId extent(AxisId axis);
+  ExprId axis_extent(AxisId axis);  // hi - lo of a launch-level axis
+  ExprId stride(TensorId tensor, std::uint32_t dim);
+  ExprId scalar_register(ir::ScalarId s);
+  ExprId bound(const prove::Bound& terms);
+  ExprId launch_value(ValueId v);  // an integer expression of extents, scalars and constants as a tree of params
+
+  // ---- scopes.cpp: where values go, and the loops that open scopes ------------------------------------------------------
+  static Scope* binder(Scope* from, AxisId axis);
+  static Scope* root_of(Scope* s);
+  Scope* home_scope(ValueId v, Scope* from, const std::vector<AxisId>& except = {});
+  const std::vector<StreamId>& streams_in(ValueId v);  // the streams in whose body `v` lives
+  ExprId coordinate(Scope* s, AxisId axis) const;      // of the current copy
+  CopyKey copy_key(const AxisSet& axes, Scope* s) const;
+  static bool lanes_taken(Scope* s);
+  // Whether all coordinates of `axes` are in their ranges; nothing where they always are.
+  std::optional<ExprId> inside(const AxisSet& axes, Scope* s);
+  template <class Visit>
+  void each_copy(const AxisSet& axes, Scope* s, const Visit& visit);
+
+  ExprId lo(AxisId axis, Scope* s);
+  ExprId hi(AxisId axis, Scope* s);
+  std::pair<ExprId, ExprId> range(AxisId axis, Scope* s);  // of this group
+  struct Shape {  // how a nest runs one axis: `lanes` neighbours at once, `copies` of them in registers
+    std::uint32_t lanes = 1, copies = 1;
+  };
+  Shape shape(AxisId axis) const;
+  // The axes of a nest, outermost first; one that takes the lanes goes innermost. `lanes`: whether the lanes are free here.
+  std::vector<std::pair<AxisId, Shape>> nest(std::vector<AxisId> axes, bool lanes) const;
+  using Body = std::function<Arguments(Scope*, const Arguments&)>;
+  // Loops around `body`, which gets the innermost scope and the carried registers and returns their next. `state` holds the
+  // values before the loops; the result holds those after.
+  Arguments loops(const std::vector<std::pair<AxisId, Shape>>& axes, std::size_t at, Arguments state,
+                  const std::vector<std::string>& names, Scope* outer, const Body& body);
+  Arguments loop(AxisId axis, ExprId first, ExprId last, const std::function<Coordinates(ExprId, Block&)>& bind,
+                 const Arguments& state, const std::vector<std::string>& names, Scope* outer, const Body& body);
+  // The coordinates base, base + 1, ... of a block; those from `last` on are outside.
+  Coordinates neighbours(AxisId axis, ExprId base, std::optional<ExprId> last, Shape shape, Block& block);
+  // The same without registers: the body runs once a copy.
+  void loops(const std::vector<AxisId>& axes, Scope* outer, const std::function<void(Scope*)>& body);
+
+  // ---- values.cpp ------------------------------------------------------------------------------------------------------
+  ExprId emit(ValueId v, Scope* from);
+  Arguments emit_all(ValueId v, Scope* from);
+  Arguments emit_node(ValueId v, Scope* s);
+  ExprId apply(Op op, const Arguments& args, DType dtype);
+  struct Address {
+    ExprId offset;
+    std::optional<ExprId> inside;  // whether every index is within its extents
+  };
+  Address address(TensorId tensor, const std::vector<ir::Index>& index, Scope* s, bool guarded);
+  ExprId factor_extent(const ir::Factor& factor);
+  ExprId emit_load(const ir::Load& load, const ir::Value& value, Scope* s);
+  ExprId emit_replaced(const ir::Replace& replace, const ir::Value& value, Scope* s);
+  void emit_store(const ir::Store& store, Scope* s);
+  ExprId guarded_load(BufferId buffer, ExprId offset, std::optional<ExprId> guard);
+
+  // ---- homes.cpp: arrays in scratch ------------------------------------------------------------------------------------
+  ExprId array_lo(AxisId axis);      // where an array over the axis starts,
+  ExprId array_extent(AxisId axis);  // and how many elements it needs, whatever the instance
+  Array scratch(kernel::Buffer::Kind kind, const std::string& name, DType dtype, std::vector<AxisId> axes);
+  template <class Coordinate>
+  ExprId array_offset(const Array& array, const Coordinate& coordinate);
+  ExprId array_offset(const Array& array, Scope* s);
+  ExprId read(const Array& array, const AxisSet& axes, Scope* s);
+  std::vector<AxisId> step_axes(ValueId v) const;
+  bool instances_only(ValueId v) const;
+  const Array& worker_array(ValueId v, Scope* from);
+  void emit_fill(ValueId v, Scope* root);
+  void emit_keep(ValueId v, Scope* root);
+
+  // ---- reduce.cpp ------------------------------------------------------------------------------------------------------
+  // Emits every copy of the value at once, so that they share one nest.
+  void emit_reduce(ValueId v, Scope* s);
+  Arguments fold(const ir::Reduce& reduce, const ir::Reducer& r, const Arguments& state, Scope* s);
+  Arguments merge(const ir::Reducer& r, const Arguments& a, const Arguments& b, Scope* s);
+  Arguments settle_lanes(const ir::Reducer& r, Arguments state, Scope* s);
+  std::optional<DType> count_type(const ir::Reducer& r) const;
+  bool lifts_unchanged(const ir::Reducer& r) const;
+  Arguments lambda(const ir::Lambda& f, const Arguments& args, Scope* s);
+  ExprId lambda_value(ValueId v, const Arguments& args, Scope* s, std::map<ValueId, ExprId>& memo);
+
+  // ---- streams.cpp -----------------------------------------------------------------------------------------------------
+  std::vector<CarriedState>& carried(StreamId stream, Scope* from);
+  std::vector<CarriedState>& stream_results(StreamId id, Scope* from);
+  void fill(const Array& array, const ir::Carry& carry, ValueId v, Scope* s);
+  bool stores_inside(StreamId id) const;
+  std::vector<AxisId> carried_axes(const ir::Carry& carry, Scope* s) const;
+  Array stream_array(StreamId id, std::uint32_t slot, int which, const ir::Carry& carry, const std::vector<AxisId>& axes);
+
+  // ---- small ones ------------------------------------------------------------------------------------------------------
+  static DType reg(DType t) { return compute_type(t); }
+  ExprId add(ExprId a, ExprId b) { return b_.apply(Op::add, {a, b}); }
+  ExprId sub(ExprId a, ExprId b) { return b_.apply(Op::sub, {a, b}); }
+  ExprId mul(ExprId a, ExprId b) { return b_.apply(Op::mul, {a, b}); }
+  ExprId maximum(ExprId a, ExprId b) { return b_.apply(Op::maximum, {a, b}); }
+  ExprId both(ExprId a, ExprId b) { return b_.apply(Op::logical_and, {a, b}); }
+  ExprId as_i64(ExprId e) { return b_.cast(DType::i64_, e); }
+  std::string name_of(ValueId v);
+
+  const ir::Program& p_;
+  const plan::Mapping& m_;
+  const plan::Facts& facts_;
+  kernel::Kernel k_;
+  kernel::Builder b_;
+  const plan::Phase* phase_ = nullptr;
+  std::map<AxisId, std::pair<ExprId, ExprId>> ranges_;  // of axes of which a group has a part, in this phase
+  std::map<AxisId, std::uint32_t> copies_;              // the copy being emitted, of axes with several
+  std::map<ValueId, std::string> names_;
+  std::vector<std::vector<StreamId>> streams_in_;
+  std::map<std::pair<ValueId, std::vector<AxisId>>, Array> worker_arrays_;
+  std::map<std::tuple<StreamId, std::uint32_t, int, std::vector<AxisId>>, Array> stream_arrays_;
+  std::map<ValueId, Array> kept_, keeping_;  // by earlier phases, and by this one
+  std::set<ValueId> filling_;
+  int lanes_ = 1;           // of the phase
+  int instance_lanes_ = 1;  // the same where an instance axis has them, else 1
+  bool runs_stores_ = false;
+};
+
+// Calls visit() with copies_ at every combination of the copies of `axes` in scope `s`.
+template <class Visit>
+void Lowering::each_copy(const AxisSet& axes, Scope* s, const Visit& visit) {
+  std::vector<std::pair<AxisId, std::uint32_t>> several;
+  for (AxisId axis : axes)
+    if (Scope* by = binder(s, axis))
+      if (const std::size_t n = by->coordinates.at(axis).at.size(); n > 1) several.emplace_back(axis, n);
+  const auto before = copies_;
+  for (const auto& [axis, n] : several) copies_[axis] = 0;
+  for (bool more = true; more;) {
+    visit();
+    more = false;
+    for (std::size_t i = several.size(); i-- > 0 && !more;) {
+      std::uint32_t& copy = copies_[several[i].first];
+      more = ++copy < several[i].second;
+      if (!more) copy = 0;
+    }
+  }
+  copies_ = before;
+}
+
+template <class Coordinate>
+ExprId Lowering::array_offset(const Array& array, const Coordinate& coordinate) {
+  ExprId offset = b_.integer(0);
+  for (AxisId axis : array.axes) offset = add(mul(offset, array_extent(axis)), sub(coordinate(axis), array_lo(axis)));
+  if (array.lanes > 1) offset = add(mul(offset, b_.integer(array.lanes)), b_.lane());
+  return offset;
+}
+
+}  // namespace cosmati::lower

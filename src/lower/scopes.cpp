@@ -1,0 +1,218 @@
+// Scopes: where the value of a point is emitted, and the loops that open scopes.
+// An axis with lanes or copies runs in blocks of neighbours without a test, and what is left over lane by lane under a guard.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "lower/lowering.h"
+
+namespace cosmati::lower {
+
+Scope* Lowering::binder(Scope* from, AxisId axis) {
+  for (Scope* s = from; s; s = s->parent)
+    if (s->coordinates.count(axis)) return s;
+  return nullptr;
+}
+
+Scope* Lowering::root_of(Scope* s) {
+  while (s->parent) s = s->parent;
+  return s;
+}
+
+// The innermost scope on the chain from `from` that a value depends on: through its axes (but for those in `except`, the axes of
+// an array to be filled), or through a carried value.
+Scope* Lowering::home_scope(ValueId v, Scope* from, const std::vector<AxisId>& except) {
+  const auto depth = [](const Scope* s) {
+    int d = 0;
+    for (; s->parent; s = s->parent) ++d;
+    return d;
+  };
+  Scope* best = root_of(from);
+  const auto deeper = [&](Scope* s) {
+    if (depth(s) > depth(best)) best = s;
+  };
+  for (AxisId axis : p_[v].axes) {
+    if (std::find(except.begin(), except.end(), axis) != except.end()) continue;
+    if (Scope* s = binder(from, axis)) deeper(s);
+  }
+  for (StreamId stream : streams_in(v))
+    for (Scope* s = from; s; s = s->parent)
+      if (s->stream == stream) {
+        deeper(s);
+        break;
+      }
+  return best;
+}
+
+const std::vector<StreamId>& Lowering::streams_in(ValueId v) {
+  if (streams_in_.empty()) {
+    streams_in_.resize(p_.values.size());
+    for (std::uint32_t i = 0; i < p_.values.size(); ++i) {
+      auto& list = streams_in_[i];
+      auto also = [&](StreamId s) {
+        if (std::find(list.begin(), list.end(), s) == list.end()) list.push_back(s);
+      };
+      if (const auto* c = std::get_if<ir::Carried>(&p_.values[i].node)) also(c->stream);
+      // A reduction over the current piece is a value of the body, though the piece is no longer among its axes.
+      if (const auto* reduce = std::get_if<ir::Reduce>(&p_.values[i].node))
+        for (AxisId axis : reduce->axes)
+          if (p_[axis].piece) also(*p_[axis].piece);
+      // A nested stream's result lives in the body of the stream around it.
+      if (const auto* part = std::get_if<ir::Part>(&p_.values[i].node))
+        if (const auto* s = std::get_if<StreamId>(&part->of))
+          if (p_[*s].parent) also(*p_[*s].parent);
+      for (ValueId operand : ir::operands(p_.values[i].node))
+        for (StreamId s : streams_in_[operand.index]) also(s);
+    }
+  }
+  return streams_in_[v.index];
+}
+
+ExprId Lowering::lo(AxisId axis, Scope* s) { return p_[axis].lo ? as_i64(emit(*p_[axis].lo, s)) : b_.integer(0); }
+ExprId Lowering::hi(AxisId axis, Scope* s) {
+  if (p_[axis].hi && !(p_[axis].in_dims && !p_[axis].lo)) return as_i64(emit(*p_[axis].hi, s));
+  return extent(axis);
+}
+
+std::pair<ExprId, ExprId> Lowering::range(AxisId axis, Scope* s) {
+  if (auto it = ranges_.find(axis); it != ranges_.end()) return it->second;
+  return {lo(axis, s), hi(axis, s)};
+}
+
+// ---- lanes and copies --------------------------------------------------------------------------------------------------
+
+ExprId Lowering::coordinate(Scope* s, AxisId axis) const {
+  Scope* by = binder(s, axis);
+  COSMATI_CHECK(by, "axis {} is not bound here", p_[axis].name);
+  const Coordinates& c = by->coordinates.at(axis);
+  return c.at[c.at.size() == 1 ? 0 : copies_.at(axis)];
+}
+
+CopyKey Lowering::copy_key(const AxisSet& axes, Scope* s) const {
+  CopyKey key;
+  for (AxisId axis : axes)
+    if (Scope* by = binder(s, axis); by && by->coordinates.at(axis).at.size() > 1) key.push_back(copies_.at(axis));
+  return key;
+}
+
+bool Lowering::lanes_taken(Scope* s) {
+  for (; s; s = s->parent)
+    for (const auto& [axis, c] : s->coordinates)
+      if (c.lanes) return true;
+  return false;
+}
+
+std::optional<ExprId> Lowering::inside(const AxisSet& axes, Scope* s) {
+  std::optional<ExprId> all;
+  for (AxisId axis : axes) {
+    Scope* by = binder(s, axis);
+    if (!by) continue;
+    const Coordinates& c = by->coordinates.at(axis);
+    if (c.inside.empty()) continue;
+    const auto& one = c.inside[c.inside.size() == 1 ? 0 : copies_.at(axis)];
+    if (one) all = all ? both(*all, *one) : *one;
+  }
+  return all ? std::optional(b_.let(*s->block, "inside", *all)) : std::nullopt;
+}
+
+Coordinates Lowering::neighbours(AxisId axis, ExprId base, std::optional<ExprId> last, Shape shape, Block& block) {
+  Coordinates c;
+  c.lanes = shape.lanes > 1;
+  for (std::uint32_t u = 0; u < shape.copies; ++u) {
+    ExprId at = add(base, b_.integer(static_cast<std::int64_t>(u) * shape.lanes));
+    if (c.lanes) at = add(at, b_.lane());
+    c.at.push_back(b_.let(block, p_[axis].name, at));
+    if (last) c.inside.push_back(b_.let(block, "inside", b_.apply(Op::lt, {c.at.back(), *last})));
+  }
+  return c;
+}
+
+Lowering::Shape Lowering::shape(AxisId axis) const {
+  const place::AxisMap* map = phase_->placement.find(axis);
+  if (!map) return {};
+  return {static_cast<std::uint32_t>(place::constant_size(*map, place::Res::lane)),
+          static_cast<std::uint32_t>(place::constant_size(*map, place::Res::reg))};
+}
+
+std::vector<std::pair<AxisId, Lowering::Shape>> Lowering::nest(std::vector<AxisId> axes, bool lanes) const {
+  std::vector<std::pair<AxisId, Shape>> shapes;
+  std::optional<std::size_t> taker;
+  if (lanes)
+    for (const place::AxisMap& map : phase_->placement.axes) {
+      const auto it = std::find(axes.begin(), axes.end(), map.axis);
+      if (taker || it == axes.end() || shape(map.axis).lanes == 1) continue;
+      std::rotate(it, it + 1, axes.end());
+      taker = axes.size() - 1;
+    }
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const Shape own = shape(axes[i]);
+    const bool plain = own.lanes > 1 && i != taker;
+    shapes.emplace_back(axes[i], plain ? Shape{} : own);
+  }
+  return shapes;
+}
+
+Arguments Lowering::loop(AxisId axis, ExprId first, ExprId last, const std::function<Coordinates(ExprId, Block&)>& bind,
+                         const Arguments& state, const std::vector<std::string>& names, Scope* outer, const Body& body) {
+  kernel::For loop{b_.fresh(p_[axis].name, DType::i64_), first, last, {}, {}};
+  Arguments inner, results;
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    DType dtype = k_[state[i]].dtype;
+    VarId in = b_.fresh(names[i], dtype), result = b_.fresh(names[i], dtype);
+    loop.carries.push_back({in, result, state[i], {}});
+    inner.push_back(b_.var(in));
+    results.push_back(b_.var(result));
+  }
+  Scope scope{outer, &loop.body, {{axis, bind(b_.var(loop.var), loop.body)}}};
+  const Arguments next = body(&scope, inner);
+  // What the body hands on untouched goes around the loop.
+  std::vector<kernel::For::Carry> carries;
+  for (std::size_t i = 0; i < next.size(); ++i) {
+    if (next[i] == inner[i]) {
+      results[i] = state[i];
+      continue;
+    }
+    loop.carries[i].next = next[i];
+    carries.push_back(loop.carries[i]);
+  }
+  loop.carries = std::move(carries);
+  outer->block->push_back(b_.statement(std::move(loop)));
+  return results;
+}
+
+Arguments Lowering::loops(const std::vector<std::pair<AxisId, Shape>>& axes, std::size_t at, Arguments state,
+                          const std::vector<std::string>& names, Scope* outer, const Body& body) {
+  if (at == axes.size()) return body(outer, state);
+  const auto& [axis, shape] = axes[at];
+  const Body inner = [&](Scope* s, const Arguments& old) { return loops(axes, at + 1, old, names, s, body); };
+  const auto [first, last] = range(axis, outer);
+  if (shape.lanes == 1 && shape.copies == 1)
+    return loop(axis, first, last, [](ExprId i, Block&) { return Coordinates{{i}}; }, state, names, outer, inner);
+
+  Block& block = *outer->block;
+  const ExprId lanes = b_.integer(shape.lanes), size = b_.integer(static_cast<std::int64_t>(shape.lanes) * shape.copies);
+  const ExprId from = b_.let(block, "first", first), to = b_.let(block, "last", last);
+  const ExprId total = b_.let(block, "total", maximum(b_.integer(0), sub(to, from)));
+  const ExprId blocks = b_.let(block, "blocks", b_.apply(Op::floordiv, {total, size}));
+  state = loop(
+      axis, b_.integer(0), blocks,
+      [&](ExprId i, Block& in) { return neighbours(axis, b_.let(in, p_[axis].name, add(from, mul(i, size))), {}, shape, in); },
+      state, names, outer, inner);
+  const ExprId done = b_.let(block, "done", mul(blocks, size));
+  const ExprId left = add(sub(total, done), sub(lanes, b_.integer(1)));
+  return loop(
+      axis, b_.integer(0), b_.let(block, "rest", b_.apply(Op::floordiv, {left, lanes})),
+      [&](ExprId i, Block& in) {
+        const ExprId base = b_.let(in, p_[axis].name, add(from, add(done, mul(i, lanes))));
+        return neighbours(axis, base, shape.lanes > 1 ? std::optional(to) : std::nullopt, {shape.lanes, 1}, in);
+      },
+      state, names, outer, inner);
+}
+
+void Lowering::loops(const std::vector<AxisId>& axes, Scope* outer, const std::function<void(Scope*)>& body) {
+  loops(nest(axes, !lanes_taken(outer)), 0, {}, {}, outer, [&](Scope* s, const Arguments&) {
+    body(s);
+    return Arguments{};
+  });
+}
+
+}  // namespace cosmati::lower

@@ -1,0 +1,110 @@
+// The rule: lanes go to the axis along which most accesses touch neighbouring elements. Two vectors a step hide latencies in
+// bodies with transcendental functions, four in others.
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/choose.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include <cosmati/error.h>
+
+namespace cosmati::plan {
+namespace {
+
+using ir::AxisId;
+using ir::ValueId;
+
+// How many more accesses touch neighbours along an axis than elements far apart. Stores count double: what they touch is read and
+// written.
+std::vector<int> neighbours(const ir::Program& p, const Facts& facts) {
+  std::vector<int> score(p.axes.size(), 0);
+  const auto access = [&](ir::TensorId tensor, const std::vector<ir::Index>& index, int weight) {
+    for (std::uint32_t a = 0; a < p.axes.size(); ++a) {
+      int touched = 0;
+      for (std::size_t d = 0; d < index.size(); ++d)
+        for (std::size_t f = 0; f < index[d].size(); ++f) {
+          if (!ir::contains(p[index[d][f]].axes, AxisId{a})) continue;
+          const bool fastest = f + 1 == index[d].size() && facts.unit_stride[tensor.index][d];
+          const bool itself = std::holds_alternative<ir::Coord>(p[index[d][f]].node);
+          touched += fastest && (itself || p[index[d][f]].axes.size() == 1) ? weight : -2 * weight;
+        }
+      score[a] += std::clamp(touched, -weight, weight);
+    }
+  };
+  for (const ir::Value& v : p.values)
+    if (const auto* load = std::get_if<ir::Load>(&v.node)) access(load->tensor, load->index, 1);
+  for (const ir::Store& store : p.stores) access(store.tensor, store.index, 2);
+  return score;
+}
+
+bool has_expanded(const ir::Program& p) {
+  return std::any_of(p.values.begin(), p.values.end(), [](const ir::Value& v) {
+    const auto* e = std::get_if<ir::Elementwise>(&v.node);
+    return e && e->op != ops::Op::cast && ops::info(e->op).kind == ops::Kind::expanded;
+  });
+}
+
+AxisId axis_named(const ir::Program& p, const std::string& knob, const std::string& name) {
+  std::string known;
+  for (std::uint32_t a = 0; a < p.axes.size(); ++a) {
+    if (p.axes[a].piece) continue;
+    if (p.axes[a].name == name) return AxisId{a};
+    known += (known.empty() ? "" : ", ") + p.axes[a].name;
+  }
+  throw Error(ErrorCode::bad_knob, {}, fmt::format("{}: the program has no axis {}", knob, name), "its axes are " + known);
+}
+
+// Legal in at least one phase.
+void require_lanes(const ir::Program& p, const Mapping& m, AxisId axis, const std::string& knob) {
+  std::string reason;
+  for (const Phase& phase : m.phases) {
+    reason = no_lanes(p, m, phase, axis);
+    if (reason.empty()) return;
+  }
+  throw Error(ErrorCode::bad_knob, p[axis].where, fmt::format("{} names {}: {}", knob, p[axis].name, reason),
+              "leave it automatic, or name another axis");
+}
+
+}  // namespace
+
+Lanes choose_lanes(const ir::Program& p, const Mapping& m, const Facts& facts, const Target& target, const Knobs& knobs) {
+  Lanes lanes;
+  lanes.lanes = target.lanes;
+  if (auto knob = knobs.find("lanes"); knob != knobs.end()) lanes.lanes = std::stoi(knob->second);
+  if (auto knob = knobs.find("lane_axes"); knob != knobs.end()) {
+    for (std::size_t at = 0; knob->second != "none" && at <= knob->second.size();) {
+      const std::size_t comma = std::min(knob->second.find(',', at), knob->second.size());
+      const AxisId axis = axis_named(p, "lane_axes", knob->second.substr(at, comma - at));
+      require_lanes(p, m, axis, "lane_axes");
+      lanes.axes.push_back(axis);
+      at = comma + 1;
+    }
+  } else {
+    const std::vector<int> score = neighbours(p, facts);
+    for (std::uint32_t a = 0; a < p.axes.size(); ++a)
+      if (score[a] > 0 && !p.axes[a].piece) lanes.axes.push_back(AxisId{a});
+    std::stable_sort(lanes.axes.begin(), lanes.axes.end(), [&](AxisId a, AxisId b) {
+      // Among equals by name, so that a program is planned alike after it is printed and read back.
+      return std::tuple(-score[a.index], p[a].program, p[a].name) < std::tuple(-score[b.index], p[b].program, p[b].name);
+    });
+    if (lanes.axes.size() > 3) lanes.axes.resize(3);
+  }
+  const int tile = has_expanded(p) ? 2 : 4;
+  if (lanes.lanes > 1 && !lanes.axes.empty() && !knobs.contains("lane_axes")) lanes.tile[lanes.axes.front()] = tile;
+  for (const auto& [name, value] : knobs) {
+    if (name.starts_with("tile.")) {
+      const AxisId axis = axis_named(p, name, name.substr(5));
+      if (value != "1") require_lanes(p, m, axis, name);
+      lanes.tile[axis] = std::stoi(value);
+    }
+    if (std::count_if(lanes.tile.begin(), lanes.tile.end(), [](const auto& t) { return t.second > 1; }) > 3)
+      throw Error(ErrorCode::bad_knob, {}, fmt::format("{}: four axes hold several neighbours in registers", name),
+                  "each doubles the code of a nest of loops: set tile for at most three axes");
+    if (name.starts_with("chunk.")) lanes.chunk[axis_named(p, name, name.substr(6))] = std::stoi(value);
+  }
+  return lanes;
+}
+
+}  // namespace cosmati::plan

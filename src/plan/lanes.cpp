@@ -1,0 +1,175 @@
+// An instance axis on the lanes binds them for the whole phase. Of the other axes every one with lane digits may take them, each
+// in the nests where it comes first.
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/lanes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace cosmati::plan {
+namespace {
+
+using ir::AxisId;
+using ir::AxisSet;
+using ir::StreamId;
+using ir::ValueId;
+using place::Digit;
+using place::Res;
+using place::Size;
+
+template <class T>
+bool has(const std::vector<T>& list, const T& x) {
+  return std::find(list.begin(), list.end(), x) != list.end();
+}
+
+// Everything that the roots of a phase evaluate: values, the axes of loops, streams.
+struct Reach {
+  const ir::Program& p;
+  const Mapping& m;
+  std::set<ValueId> values;
+  std::set<AxisId> axes;
+  std::set<StreamId> streams;
+
+  void value(ValueId v, bool root = false) {
+    if (auto home = m.homes.find(v); !root && home != m.homes.end() && home->second == Home::launch) {
+      add(p[v].axes);
+      return;
+    }
+    if (!values.insert(v).second) return;
+    add(p[v].axes);
+    for (ValueId operand : ir::operands(p[v].node)) value(operand);
+    if (const auto* reduce = std::get_if<ir::Reduce>(&p[v].node)) add(reduce->axes);
+    if (const auto* part = std::get_if<ir::Part>(&p[v].node))
+      if (const auto* s = std::get_if<StreamId>(&part->of)) stream(*s);
+    if (const auto* replace = std::get_if<ir::Replace>(&p[v].node))
+      for (const auto& [axis, index] : replace->binds) add({axis});
+  }
+  void stream(StreamId s) {
+    if (!streams.insert(s).second) return;
+    add({p[s].axis});
+    for (const ir::Carry& carry : p[s].carries) {
+      value(carry.init);
+      value(carry.next);
+    }
+    for (const ir::Store& st : p.stores)
+      if (st.stream == s) store(st);
+  }
+  void store(const ir::Store& s) {
+    value(s.value);
+    for (const ir::Index& index : s.index)
+      for (ValueId part : index) value(part);
+  }
+  void add(const AxisSet& more) {
+    for (AxisId axis : more) {
+      if (p[axis].piece || !axes.insert(axis).second) continue;
+      for (const auto& bound : {p[axis].lo, p[axis].hi})
+        if (bound) value(*bound);
+    }
+  }
+  void root(const Root& r) {
+    if (const auto* s = std::get_if<StoreRoot>(&r)) store(p.stores[s->store]);
+    if (const auto* k = std::get_if<KeepRoot>(&r)) value(k->value, true);
+    if (const auto* s = std::get_if<StreamRoot>(&r)) stream(s->stream);
+    if (const auto* f = std::get_if<FillRoot>(&r)) value(f->value);
+  }
+};
+
+Reach reach(const ir::Program& p, const Mapping& m, const Phase& phase) {
+  Reach r{p, m, {}, {}, {}};
+  for (const Root& root : phase.roots) r.root(root);
+  return r;
+}
+
+// How many instances along a lane axis a group runs where nothing says otherwise: enough that entering it costs little.
+constexpr std::int64_t instance_chunk = 1024;
+
+// The placement of a phase whose instances sit on the grid, but for what `lanes` gives to each axis.
+place::Placement place_all(const Phase& phase, const std::vector<AxisId>& all, const Lanes& lanes,
+                           const std::set<AxisId>& on_lanes) {
+  place::Placement placement;
+  const auto digits = [&](AxisId axis) {
+    std::vector<Digit> list;
+    std::int64_t over = 1;
+    if (on_lanes.count(axis)) list.push_back({Res::lane, {}, {lanes.lanes, {}}}), over = lanes.lanes;
+    if (auto tile = lanes.tile.find(axis); tile != lanes.tile.end() && tile->second > 1) {
+      list.push_back({Res::reg, {}, {tile->second, {}}});
+      over *= tile->second;
+    }
+    return std::pair(list, over);
+  };
+  // The lane axes in their order, so that a nest of loops finds the preferred one first.
+  std::vector<AxisId> order;
+  for (AxisId axis : lanes.axes)
+    if (on_lanes.count(axis)) order.push_back(axis);
+  for (auto it = phase.instance_axes.rbegin(); it != phase.instance_axes.rend(); ++it)
+    if (!has(order, *it)) order.push_back(*it);
+  for (AxisId axis : all)
+    if (!has(order, axis)) order.push_back(axis);
+
+  Size pos;
+  for (AxisId axis : order) {
+    auto [list, over] = digits(axis);
+    if (!has(phase.instance_axes, axis)) {
+      list.push_back({Res::step, {}, {1, {{axis, over}}}});
+      placement.axes.push_back({axis, std::move(list)});
+      continue;
+    }
+    if (on_lanes.count(axis)) {
+      const auto chunk = lanes.chunk.find(axis);
+      const std::int64_t steps = chunk != lanes.chunk.end() ? chunk->second : std::max<std::int64_t>(1, instance_chunk / over);
+      list.push_back({Res::step, {}, {steps, {}}});
+      over *= steps;
+    }
+    const Size size{1, {{axis, over}}};
+    list.push_back({Res::grid, pos, size});
+    pos = pos * size;
+    placement.axes.push_back({axis, std::move(list)});
+  }
+  return placement;
+}
+
+}  // namespace
+
+std::vector<AxisId> axes_of(const ir::Program& p, const Mapping& m, const Phase& phase) {
+  const std::set<AxisId> axes = reach(p, m, phase).axes;
+  return {axes.begin(), axes.end()};
+}
+
+std::string no_lanes(const ir::Program& p, const Mapping& m, const Phase& phase, AxisId axis) {
+  const Reach r = reach(p, m, phase);
+  if (!r.axes.count(axis)) return fmt::format("phase {} has no axis {}", phase.name, p[axis].name);
+  const auto steers = [&](AxisId other) { return other != axis && ir::contains(ir::range_axes(p, other), axis); };
+  for (AxisId other : r.axes)
+    if (steers(other)) return fmt::format("the range of {} depends on {}, and lanes share one loop", p[other].name, p[axis].name);
+  if (has(phase.instance_axes, axis) && !ir::launch_level(p, axis))
+    return fmt::format("the range of {} is not known when a launch starts", p[axis].name);
+  return "";
+}
+
+void put_on_lanes(const ir::Program& p, Mapping& m, const Lanes& lanes) {
+  for (Phase& phase : m.phases) {
+    const Reach r = reach(p, m, phase);
+    std::set<AxisId> on_lanes;
+    bool instances = false;
+    for (AxisId axis : lanes.lanes > 1 ? lanes.axes : std::vector<AxisId>{}) {
+      if (!no_lanes(p, m, phase, axis).empty() || instances) continue;
+      const bool instance = has(phase.instance_axes, axis);
+      if (instance && !on_lanes.empty()) continue;
+      on_lanes.insert(axis);
+      instances = instances || instance;
+    }
+    // Arrays of a worker have no room for the copies of an instance.
+    bool arrays = !r.streams.empty();
+    for (ValueId v : r.values)
+      if (auto home = m.homes.find(v); home != m.homes.end() && home->second == Home::worker) arrays = true;
+    std::vector<AxisId> all(r.axes.begin(), r.axes.end());
+    Lanes own = lanes;
+    for (AxisId axis : all)
+      if (!no_lanes(p, m, phase, axis).empty() || (arrays && has(phase.instance_axes, axis))) own.tile.erase(axis);
+    phase.placement = place_all(phase, all, own, on_lanes);
+  }
+}
+
+}  // namespace cosmati::plan

@@ -1,0 +1,27 @@
+// lanes: puts axes of a mapping's phases on the lanes of a group and into registers, as digits of their placements. What is
+// legal is decided here, phase by phase; what is good is not.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "plan/mapping.h"
+
+namespace cosmati::plan {
+
+struct Lanes {
+  int lanes = 1;                    // of a group
+  std::vector<ir::AxisId> axes;     // which take them, the preferred ones first
+  std::map<ir::AxisId, int> tile;   // how many neighbours, times the lanes on a lane axis, a worker holds in registers; absent: 1
+  std::map<ir::AxisId, int> chunk;  // how many of those a worker runs one after the other, where the grid has the rest
+};
+
+// Why `axis` cannot have lanes in this phase, or empty.
+std::string no_lanes(const ir::Program& p, const Mapping& m, const Phase& phase, ir::AxisId axis);
+// The axes that loops of the phase run over and the ones that tell its instances apart.
+std::vector<ir::AxisId> axes_of(const ir::Program& p, const Mapping& m, const Phase& phase);
+// Rewrites the placement of every phase: in each, the first axis that occurs there and can takes the lanes.
+void put_on_lanes(const ir::Program& p, Mapping& m, const Lanes& lanes);
+
+}  // namespace cosmati::plan
