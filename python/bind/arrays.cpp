@@ -120,6 +120,12 @@ void need_host(std::int64_t type, std::int64_t id, const std::string& parameter)
          "copy it to the host: x.cpu()");
 }
 
+// What a producer raised instead of exporting. An interrupt is nobody's mistake.
+[[noreturn]] void unreadable(nb::python_error& error, const std::string& parameter) {
+  if (!error.matches(PyExc_Exception)) throw std::move(error);
+  refuse(parameter + " cannot be read through DLPack: " + text_of(error.value()));
+}
+
 }  // namespace
 
 std::string array_name(DType dtype) {
@@ -227,7 +233,12 @@ void Array::borrow_buffer(nb::handle object, const std::string& parameter) {
 void Array::borrow_dlpack(nb::handle object, const std::string& parameter) {
   // Where the data is decides before it is exported: an export may wait for a device.
   if (nb::hasattr(object, "__dlpack_device__")) {
-    nb::object device = object.attr("__dlpack_device__")();
+    nb::object device;
+    try {
+      device = object.attr("__dlpack_device__")();
+    } catch (nb::python_error& error) {
+      unreadable(error, parameter);
+    }
     need_host(nb::cast<std::int64_t>(device[0]), nb::cast<std::int64_t>(device[1]), parameter);
   }
   // Host memory has no stream: the argument is left out, which means None. Producers that predate versions know no max_version.
@@ -241,7 +252,7 @@ void Array::borrow_dlpack(nb::handle object, const std::string& parameter) {
   }
   if (!capsule.is_valid()) {
     nb::python_error error;
-    refuse(parameter + " cannot be read through DLPack: " + text_of(error.value()));
+    unreadable(error, parameter);
   }
   const char* is = PyCapsule_CheckExact(capsule.ptr()) ? PyCapsule_GetName(capsule.ptr()) : nullptr;
   const dlpack::Tensor* tensor = nullptr;
