@@ -52,7 +52,7 @@ bool Lowering::instances_only(ValueId v) const {
 
 const Array& Lowering::worker_array(ValueId v, Scope* from) {
   std::vector<AxisId> steps = step_axes(v);
-  auto key = std::make_pair(v, steps);
+  auto key = std::make_tuple(v, steps, instance_lanes_);
   auto it = worker_arrays_.find(key);
   if (it == worker_arrays_.end())
     it = worker_arrays_.emplace(key, scratch(kernel::Buffer::Kind::worker_scratch, name_of(v), p_[v].dtype, steps)).first;

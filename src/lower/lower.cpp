@@ -3,6 +3,7 @@
 #include "lower/lower.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lower/lowering.h"
 #include "support/overloaded.h"
@@ -108,12 +109,14 @@ void Lowering::lower_phase(const plan::Phase& phase) {
   for (const auto& [axis, shape] : shapes) instance_lanes_ = std::max(instance_lanes_, static_cast<int>(shape.lanes));
   loops(shapes, 0, {}, {}, &root, [&](Scope* s, const Arguments&) {
     s->instance = true;
+    const auto ranges = std::exchange(ranges_, {});
     for (const plan::Root& r : phase.roots)
       std::visit(overloaded{[&](const plan::StoreRoot& n) { emit_store(p_.stores[n.store], s); },
                             [&](const plan::KeepRoot& n) { emit_keep(n.value, s); },
                             [&](const plan::StreamRoot& n) { stream_results(n.stream, s); },
                             [&](const plan::FillRoot& n) { emit_fill(n.value, s); }},
                  r);
+    ranges_ = ranges;
     return Arguments{};
   });
   kept_.merge(keeping_);

@@ -104,7 +104,7 @@ class Lowering {
 
   ExprId lo(AxisId axis, Scope* s);
   ExprId hi(AxisId axis, Scope* s);
-  std::pair<ExprId, ExprId> range(AxisId axis, Scope* s);  // of this group
+  std::pair<ExprId, ExprId> range(AxisId axis, Scope* s);  // for the instances of a group its part of it
   struct Shape {  // how a nest runs one axis: `lanes` neighbours at once, `copies` of them in registers
     std::uint32_t lanes = 1, copies = 1;
   };
@@ -188,12 +188,12 @@ class Lowering {
   kernel::Kernel k_;
   kernel::Builder b_;
   const plan::Phase* phase_ = nullptr;
-  std::map<AxisId, std::pair<ExprId, ExprId>> ranges_;  // of axes of which a group has a part, in this phase
+  std::map<AxisId, std::pair<ExprId, ExprId>> ranges_;  // of axes of which a group has a part, while its instances are told apart
   std::map<AxisId, std::uint32_t> copies_;              // the copy being emitted, of axes with several
   std::map<ValueId, std::string> names_;
   std::vector<std::vector<StreamId>> streams_in_;
-  std::map<std::pair<ValueId, std::vector<AxisId>>, Array> worker_arrays_;
-  std::map<std::tuple<StreamId, std::uint32_t, int, std::vector<AxisId>>, Array> stream_arrays_;
+  std::map<std::tuple<ValueId, std::vector<AxisId>, int>, Array> worker_arrays_;        // with the lanes of the instances
+  std::map<std::tuple<StreamId, std::uint32_t, int, std::vector<AxisId>, int>, Array> stream_arrays_;
   std::map<ValueId, Array> kept_, keeping_;  // by earlier phases, and by this one
   std::set<ValueId> filling_;
   int lanes_ = 1;           // of the phase

@@ -92,7 +92,7 @@ std::vector<AxisId> Lowering::carried_axes(const ir::Carry& carry, Scope* s) con
 }
 Array Lowering::stream_array(StreamId id, std::uint32_t slot, int which, const ir::Carry& carry,
                              const std::vector<AxisId>& axes) {
-  auto key = std::make_tuple(id, slot, which, axes);
+  auto key = std::make_tuple(id, slot, which, axes, instance_lanes_);
   auto it = stream_arrays_.find(key);
   if (it == stream_arrays_.end())
     it = stream_arrays_

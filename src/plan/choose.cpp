@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include <cosmati/error.h>
@@ -18,7 +19,7 @@ using ir::ValueId;
 
 // How many more accesses touch neighbours along an axis than elements far apart. Stores count double: what they touch is read and
 // written.
-std::vector<int> neighbours(const ir::Program& p, const Facts& facts) {
+std::vector<int> neighbours(const ir::Program& p, const std::set<ValueId>& live, const Facts& facts) {
   std::vector<int> score(p.axes.size(), 0);
   const auto access = [&](ir::TensorId tensor, const std::vector<ir::Index>& index, int weight) {
     for (std::uint32_t a = 0; a < p.axes.size(); ++a) {
@@ -33,15 +34,15 @@ std::vector<int> neighbours(const ir::Program& p, const Facts& facts) {
       score[a] += std::clamp(touched, -weight, weight);
     }
   };
-  for (const ir::Value& v : p.values)
-    if (const auto* load = std::get_if<ir::Load>(&v.node)) access(load->tensor, load->index, 1);
+  for (ValueId v : live)
+    if (const auto* load = std::get_if<ir::Load>(&p[v].node)) access(load->tensor, load->index, 1);
   for (const ir::Store& store : p.stores) access(store.tensor, store.index, 2);
   return score;
 }
 
-bool has_expanded(const ir::Program& p) {
-  return std::any_of(p.values.begin(), p.values.end(), [](const ir::Value& v) {
-    const auto* e = std::get_if<ir::Elementwise>(&v.node);
+bool has_expanded(const ir::Program& p, const std::set<ValueId>& live) {
+  return std::any_of(live.begin(), live.end(), [&](ValueId v) {
+    const auto* e = std::get_if<ir::Elementwise>(&p[v].node);
     return e && e->op != ops::Op::cast && ops::info(e->op).kind == ops::Kind::expanded;
   });
 }
@@ -70,6 +71,8 @@ void require_lanes(const ir::Program& p, const Mapping& m, AxisId axis, const st
 }  // namespace
 
 Lanes choose_lanes(const ir::Program& p, const Mapping& m, const Facts& facts, const Target& target, const Knobs& knobs) {
+  std::set<ValueId> live;
+  for (const Phase& phase : m.phases) live.merge(values_of(p, m, phase));
   Lanes lanes;
   lanes.lanes = target.lanes;
   if (auto knob = knobs.find("lanes"); knob != knobs.end()) lanes.lanes = std::stoi(knob->second);
@@ -82,7 +85,7 @@ Lanes choose_lanes(const ir::Program& p, const Mapping& m, const Facts& facts, c
       at = comma + 1;
     }
   } else {
-    const std::vector<int> score = neighbours(p, facts);
+    const std::vector<int> score = neighbours(p, live, facts);
     for (std::uint32_t a = 0; a < p.axes.size(); ++a)
       if (score[a] > 0 && !p.axes[a].piece) lanes.axes.push_back(AxisId{a});
     std::stable_sort(lanes.axes.begin(), lanes.axes.end(), [&](AxisId a, AxisId b) {
@@ -91,7 +94,7 @@ Lanes choose_lanes(const ir::Program& p, const Mapping& m, const Facts& facts, c
     });
     if (lanes.axes.size() > 3) lanes.axes.resize(3);
   }
-  const int tile = has_expanded(p) ? 2 : 4;
+  const int tile = has_expanded(p, live) ? 2 : 4;
   if (lanes.lanes > 1 && !lanes.axes.empty() && !knobs.contains("lane_axes")) lanes.tile[lanes.axes.front()] = tile;
   for (const auto& [name, value] : knobs) {
     if (name.starts_with("tile.")) {

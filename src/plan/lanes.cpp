@@ -132,10 +132,7 @@ place::Placement place_all(const Phase& phase, const std::vector<AxisId>& all, c
 
 }  // namespace
 
-std::vector<AxisId> axes_of(const ir::Program& p, const Mapping& m, const Phase& phase) {
-  const std::set<AxisId> axes = reach(p, m, phase).axes;
-  return {axes.begin(), axes.end()};
-}
+std::set<ValueId> values_of(const ir::Program& p, const Mapping& m, const Phase& phase) { return reach(p, m, phase).values; }
 
 std::string no_lanes(const ir::Program& p, const Mapping& m, const Phase& phase, AxisId axis) {
   const Reach r = reach(p, m, phase);

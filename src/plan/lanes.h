@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,8 @@ struct Lanes {
 
 // Why `axis` cannot have lanes in this phase, or empty.
 std::string no_lanes(const ir::Program& p, const Mapping& m, const Phase& phase, ir::AxisId axis);
-// The axes that loops of the phase run over and the ones that tell its instances apart.
-std::vector<ir::AxisId> axes_of(const ir::Program& p, const Mapping& m, const Phase& phase);
+// The values that the roots of the phase evaluate.
+std::set<ir::ValueId> values_of(const ir::Program& p, const Mapping& m, const Phase& phase);
 // Rewrites the placement of every phase: in each, the first axis that occurs there and can takes the lanes.
 void put_on_lanes(const ir::Program& p, Mapping& m, const Lanes& lanes);
 

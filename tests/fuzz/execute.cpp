@@ -132,6 +132,7 @@ class Execution {
       std::string& list = knobs["lane_axes"];
       list += (list.empty() ? "" : ",") + axis.name;
     }
+    if (random_() % 2) return knobs;
     for (const auto& [name, value] : p_.names)
       if (random_() % 2) knobs["home." + name] = random_() % 2 ? "reload" : "worker";
     return knobs;
@@ -233,10 +234,10 @@ class Execution {
       judge_typed(program, *owned, before, layouts);
       judged(program, before, simulated, "sim");
       if (has_cpu()) {
-        // A printed program may not have the names any more; a home changes no bit.
-        Options own = options;
-        if (r % 2) std::erase_if(own.knobs, [](const auto& knob) { return knob.first.starts_with("home."); });
-        const Function cpu(r % 2 ? again : program, Device::cpu(1 + static_cast<int>(random_() % 3)), own);
+        // A printed program may not have the names that homes are for.
+        const bool printed = std::none_of(options.knobs.begin(), options.knobs.end(),
+                                          [](const auto& knob) { return knob.first.starts_with("home."); });
+        const Function cpu(printed ? again : program, Device::cpu(1 + static_cast<int>(random_() % 3)), options);
         const Arrays first = arrays(owned->inputs, layouts, Poison::nan), second = arrays(owned->inputs, layouts, Poison::huge);
         call(cpu, first, "cpu");
         same(simulated, first, "sim and cpu differ", "sim and cpu");
@@ -251,6 +252,9 @@ class Execution {
       check_files(*sim, program, before, options);
     } catch (const Error& e) {
       fail(fmt::format("after the simulator: {}", name(e.code)), e.what());
+    } catch (Found& found) {
+      for (const auto& [knob, value] : options.knobs) found.failure.detail += fmt::format(" --set {}={}", knob, value);
+      throw;
     }
   }
 
