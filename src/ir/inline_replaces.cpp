@@ -304,7 +304,12 @@ class Inliner {
     for (const auto& [axis, index] : replace.binds) inner.coordinates[axis] = substitute(index, env);
     inner.guarded = env.guarded || replace.otherwise.has_value();
     ValueId inside = substitute(replace.of, inner);
-    if (!replace.otherwise) return inside;
+    if (!replace.otherwise) {
+      // Weakness is only a rule of typing: a replacement that took a type gives a value of that type.
+      Value typed = q_[inside];
+      typed.weak = typed.weak && old.weak;
+      return intern(typed);
+    }
     ValueId in_range = intern({Const{0, 1}, DType::bool_, false, {}, {}, old.where});
     bool first = true;
     auto also = [&](ValueId condition) {

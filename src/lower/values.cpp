@@ -160,7 +160,9 @@ void Lowering::emit_store(const ir::Store& store, Scope* s) {
 // v[a := e] on an array of a stream: an index into it.
 ExprId Lowering::emit_replaced(const ir::Replace& replace, const ir::Value& value, Scope* s) {
   Array array;
-  if (const auto* part = std::get_if<ir::Part>(&p_[replace.of].node))
+  if (auto kept = kept_.find(replace.of); kept != kept_.end())
+    array = kept->second;
+  else if (const auto* part = std::get_if<ir::Part>(&p_[replace.of].node))
     array = *stream_results(std::get<StreamId>(part->of), s)[part->slot].array;
   else {
     const auto& c = std::get<ir::Carried>(p_[replace.of].node);
