@@ -1,9 +1,11 @@
 // Everything a program that embeds Cosmati includes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cosmati/device.h>
 #include <cosmati/dsl.h>
 #include <cosmati/dtype.h>
 #include <cosmati/error.h>
+#include <cosmati/log.h>
 #include <cosmati/program.h>
 #include <cosmati/runtime.h>
 #include <cosmati/tensor.h>

@@ -38,7 +38,8 @@ class COSMATI_API Program {
 
 // All programs of a text. Throws Error{syntax, ...} with line and column in `file`.
 COSMATI_API std::vector<Program> parse(const std::string& text, const std::string& file = "<text>");
-// `file`, `file:name`, or the name of a shipped program. A path that exists wins. Throws Error{bad_file, unknown_name, syntax}.
+// `file`, `file:name`, or the name of a shipped program (NAME or NAME.tile). A path that exists wins. Throws Error{bad_file,
+// unknown_name, syntax}.
 COSMATI_API Program load(const std::string& spec);
 // All programs of `spec` (a file, or one shipped program).
 COSMATI_API std::vector<Program> load_all(const std::string& spec);

@@ -1,15 +1,19 @@
-// Running programs: devices, functions and the judgement of results against the oracle.
+// Running programs: functions, kernels, launches, and the judgement of results against the oracle.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <concepts>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include <cosmati/device.h>
 #include <cosmati/export.h>
 #include <cosmati/program.h>
 #include <cosmati/tensor.h>
@@ -22,37 +26,81 @@ namespace cosmati {
 using Argument = std::variant<TensorView, double, std::int64_t, bool>;
 using Arguments = std::vector<std::pair<std::string, Argument>>;
 
-// Where a function runs. cpu: compiled vector code on `threads` threads (0: all cores). sim: the kernel IR simulator. oracle: the
-// meaning itself, in float64.
-class COSMATI_API Device {
+// What happens when a kernel is neither in memory nor in the disk cache. forbid: an Error{not_compiled} that names the facts,
+// never a compilation.
+enum class Jit : std::uint8_t { allow, forbid };
+
+struct Options {
+  // Directory of the disk cache; "" for none. Absent: COSMATI_CACHE_DIR (set and empty: none), else $XDG_CACHE_HOME/cosmati, else
+  // $HOME/.cache/cosmati. Whatever is wrong with it costs one warning (set_log), never a launch.
+  std::optional<std::string> cache;
+  Jit jit = Jit::allow;
+  std::map<std::string, std::string> knobs;  // exact: an impossible value is an Error{bad_knob} naming the limit
+  std::optional<std::string> plan;           // JSON of a plan to replay exactly, or refuse with the difference
+  // Bytes that the directory may hold, least recently used entries going first. 0: COSMATI_CACHE_LIMIT (bytes), else 256 MiB.
+  std::int64_t cache_limit = 0;
+};
+
+// One compiled (facts, plan) of a program for a device. A handle: the code lives as long as any handle, launch or call in
+// progress. Immutable, thread-safe.
+class COSMATI_API Kernel {
  public:
-  static Device pick();                          // COSMATI_DEVICE, else the CPU
-  static Device named(const std::string& name);  // "cpu", "sim", "oracle"; throws Error{backend_absent, bad_argument}
-  static Device cpu(int threads = 0);
-  static Device sim();
-  static Device oracle();
   const std::string& name() const;
+  const std::string& plan() const;                 // canonical JSON: program, target, knobs, domain, hash, mapping, ...
+  const std::string& explain() const;              // the same for people
+  const std::vector<std::string>& domain() const;  // what arguments must satisfy, one condition a string
+
   struct COSMATI_HIDDEN Impl;
-  const std::shared_ptr<Impl>& impl() const { return impl_; }
+  explicit Kernel(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  const std::shared_ptr<const Impl>& impl() const { return impl_; }
 
  private:
-  explicit Device(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<const Impl> impl_;
+};
+
+// A kernel with its arguments: everything was checked when it was prepared, so running it allocates nothing and checks nothing.
+// The arrays must outlive it, and their data must go on to keep the contracts of the program. Moves, does not copy.
+// One thread at a time; different launches are independent, and one may be destroyed while another thread still runs it.
+class COSMATI_API Launch {
+ public:
+  Launch(Launch&&) noexcept = default;
+  Launch& operator=(Launch&&) noexcept = default;
+
+  void operator()() const;                      // on the device's own stream, and waits
+  void operator()(const Stream& stream) const;  // throws Error{bad_argument} for a stream of another device
+
+  // Exchanges arguments, checking what depends on them: types, extents, overlap with the others, contracts on host data, and that
+  // the kernel's domain holds. Where it throws Error, nothing has changed. Extents that several arguments share change together.
+  void rebind(const std::string& name, const Argument& argument);
+  void rebind(const Arguments& arguments);
+
+  // Working memory: by default it is taken from the device's pool and kept. scratch() lends the caller's instead (any alignment;
+  // it must outlive the launch and serve no other at the same time), and null gives it back. Throws Error{bad_argument} where it
+  // is less than scratch_bytes(), as does a rebind that needs more than was lent.
+  std::size_t scratch_bytes() const;
+  void scratch(void* memory, std::size_t bytes);
+
+  Kernel kernel() const;
+
+  struct COSMATI_HIDDEN Impl;
+
+ private:
+  friend class Function;
+  explicit Launch(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
   std::shared_ptr<Impl> impl_;
 };
 
-struct DeviceInfo {
-  std::string name;
-  bool present;
-  std::string detail;  // processor and vector width, or why it is absent
-};
-COSMATI_API std::vector<DeviceInfo> devices();
-
-struct Options {
-  std::map<std::string, std::string> knobs;  // exact: an impossible value is an Error{bad_knob} naming the limit
-  std::optional<std::string> plan;           // JSON of a plan to replay exactly, or refuse with the difference
+// One step of warm().
+struct WarmProgress {
+  std::size_t done, total;  // argument sets
+  std::string kernel;       // name of the kernel that is ready now
+  bool compiled;            // false: it was in memory or in the disk cache
+  double seconds;
 };
 
-// A program on a device. Thread-safe. Compiles once per (facts, plan), counted.
+// A program on a device, and the kernels made for it. A kernel is compiled once per (facts, plan), counted; different ones
+// compile in parallel, and who asks for one that is being compiled waits for it. A handle; copies are the same function.
+// Thread-safe.
 class COSMATI_API Function {
  public:
   Function(Program program, Device device, Options options = {});
@@ -60,6 +108,27 @@ class COSMATI_API Function {
   // Runs and waits. Outputs may be omitted from `arguments` only when allocate() made them. Checks every argument first (rank,
   // dtype, extents, aliasing, contracts on host data) and throws Error; nothing is written then.
   void operator()(const Arguments& arguments) const;
+  // The arguments in declared order; scalars with defaults may be left out at the end.
+  template <class... A>
+    requires(sizeof...(A) > 0 && (std::convertible_to<A, Argument> && ...))
+  void operator()(A&&... arguments) const {
+    const Argument list[] = {Argument(std::forward<A>(arguments))...};
+    const Argument* pointers[sizeof...(A)];
+    for (std::size_t i = 0; i < sizeof...(A); ++i) pointers[i] = &list[i];
+    call(pointers);
+  }
+  // The same for bindings: one pointer a parameter in declared order, null where it is left out.
+  void call(std::span<const Argument* const> in_declared_order) const;
+
+  // Checks as a call does and compiles if it must.
+  Launch prepare(const Arguments& arguments) const;
+  // The kernel of arguments like these: data may be null and outputs missing.
+  Kernel kernel(const Arguments& arguments) const;
+  // Compiles what the argument sets need (only shapes, dtypes, strides and scalars count: data may be null, outputs missing), on
+  // `threads` threads (0: one for each core). `progress` is called by one thread at a time. All sets are tried; the first Error
+  // is thrown then.
+  void warm(const std::vector<Arguments>& sets, int threads = 0,
+            const std::function<void(const WarmProgress&)>& progress = {}) const;
 
   // The shapes and dtypes of outputs that `arguments` do not name, in declared order; an extent nothing binds is an Error.
   struct OutputShape {
@@ -68,11 +137,15 @@ class COSMATI_API Function {
     std::vector<std::int64_t> shape;
   };
   std::vector<OutputShape> missing_outputs(const Arguments& arguments) const;
+  std::vector<OutputShape> missing_outputs(std::span<const Argument* const> in_declared_order) const;
 
-  std::string plan(const Arguments& arguments) const;     // canonical JSON: program, target, knobs, domain, hash, mapping, ...
-  std::string explain(const Arguments& arguments) const;  // the same for people
+  // None of these compiles.
+  std::vector<std::string> facts(const Arguments& arguments) const;           // what a kernel would rely on, one a string
+  std::string plan(const Arguments& arguments) const;                         // as Kernel::plan
+  std::string explain(const Arguments& arguments) const;                      // as Kernel::explain
   std::string emit(const Arguments& arguments, const std::string& as) const;  // as: "tile", "kernel", "llvm", "asm"
-  std::size_t compiles() const;
+
+  std::size_t compiles() const;  // compilations of this function so far: neither memory nor the disk cache had the kernel
 
   struct COSMATI_HIDDEN Impl;
 

@@ -18,6 +18,12 @@ struct Memory {
   std::int64_t lo = 0, hi = 0;
 };
 
+// Where a launch is put, if not on the executor's own threads or stream. Each backend has its kind.
+class Queue {
+ public:
+  virtual ~Queue() = default;
+};
+
 struct Launch {
   std::vector<Memory> buffers;       // one per Kernel::buffers; scratch entries are filled in by the executor's caller
   std::vector<std::int64_t> params;  // one per Kernel::params: integers as values, f32/f64 as bit patterns of that type
@@ -26,8 +32,10 @@ struct Launch {
 class Executable {
  public:
   virtual ~Executable() = default;
-  virtual int workers() const = 0;                   // how many worker scratches a launch needs
-  virtual void run(const Launch& launch) const = 0;  // thread-safe; returns when all phases have finished
+  virtual int workers() const = 0;  // how many worker scratches a launch needs
+  // Thread-safe; returns when all phases have finished. `queue` is of this backend.
+  virtual void run(const Launch& launch, const Queue* queue) const = 0;
+  void run(const Launch& launch) const { run(launch, nullptr); }
 };
 
 // The simulator as an executor: interprets kernel IR with the bits of ops::reference, groups in order on two workers in turn.

@@ -387,7 +387,8 @@ class Simulator : public Executable {
  public:
   explicit Simulator(const Kernel& k) : k_(k), code_(assemble(k_)) {}
   int workers() const override { return worker_count; }
-  void run(const Launch& launch) const override {
+  using Executable::run;
+  void run(const Launch& launch, const Queue*) const override {
     const DefaultFloats floats;
     Run(k_, code_, launch).run();
   }

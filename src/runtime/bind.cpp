@@ -69,20 +69,50 @@ bool narrows(const ir::Program& p) {
   });
 }
 
-// The arguments by parameter, names checked.
-std::vector<const Argument*> match(const language::Signature& signature, const Arguments& arguments, bool missing_outputs) {
-  std::vector<const Argument*> matched(signature.parameters.size(), nullptr);
-  std::vector<std::string> names;
-  for (const auto& parameter : signature.parameters) names.push_back(parameter.name);
-  for (const auto& [name, argument] : arguments) {
-    auto it = std::find(names.begin(), names.end(), name);
-    if (it == names.end())
-      refuse(ErrorCode::bad_argument, fmt::format("{} has no parameter `{}`", signature.name, name),
-             "its parameters are " + listed(names));
-    const Argument*& slot = matched[it - names.begin()];
-    if (slot) refuse(ErrorCode::bad_argument, fmt::format("{} is given twice", name));
-    slot = &argument;
+// Whether the values that `roots` are computed from include a scalar parameter, by its index.
+std::vector<bool> scalars_behind(const ir::Program& p, std::vector<ir::ValueId> roots) {
+  std::vector<bool> scalars(p.scalars.size(), false), seen(p.values.size(), false);
+  while (!roots.empty()) {
+    const ir::ValueId v = roots.back();
+    roots.pop_back();
+    if (seen[v.index]) continue;
+    seen[v.index] = true;
+    if (const auto* n = std::get_if<ir::ScalarRef>(&p[v].node)) scalars[n->scalar.index] = true;
+    if (const auto* n = std::get_if<ir::Elementwise>(&p[v].node)) roots.insert(roots.end(), n->args.begin(), n->args.end());
   }
+  return scalars;
+}
+
+// The launch-level values that decide about extents or are checked.
+std::vector<ir::ValueId> deciding(const ir::Program& p) {
+  std::vector<ir::ValueId> roots;
+  const auto add = [&](const std::optional<ir::ValueId>& v) {
+    if (v) roots.push_back(*v);
+  };
+  for (const ir::Axis& axis : p.axes) {
+    add(axis.lo);
+    add(axis.hi);
+  }
+  for (const ir::Tensor& tensor : p.tensors) {
+    add(tensor.contract.lo);
+    add(tensor.contract.hi);
+  }
+  for (const ir::Scalar& scalar : p.scalars) add(scalar.fallback);
+  for (const auto& [condition, where] : p.requires_) roots.push_back(condition);
+  return roots;
+}
+
+bool has_contracts(const ir::Program& p) {
+  return std::any_of(p.tensors.begin(), p.tensors.end(), [](const ir::Tensor& t) {
+    return t.access != ir::Access::out && (t.contract.lo || t.contract.hi || t.contract.sorted || t.contract.distinct);
+  });
+}
+
+// Whether each parameter is given what it takes.
+void check_kinds(const language::Signature& signature, Matched matched, bool missing_outputs) {
+  if (matched.size() != signature.parameters.size())
+    refuse(ErrorCode::bad_argument, fmt::format("{} arguments are given, but {} has {} parameters", matched.size(),
+                                                signature.name, signature.parameters.size()));
   for (std::size_t i = 0; i < matched.size(); ++i) {
     const language::Parameter& parameter = signature.parameters[i];
     bool is_view = matched[i] && std::holds_alternative<TensorView>(*matched[i]);
@@ -94,10 +124,9 @@ std::vector<const Argument*> match(const language::Signature& signature, const A
     bool optional = parameter.is_tensor ? missing_outputs && parameter.access == ir::Access::out : parameter.has_default;
     if (!optional) refuse(ErrorCode::bad_argument, fmt::format("{} needs an argument `{}`", signature.name, parameter.name));
   }
-  return matched;
 }
 
-language::Binding bind_types(const language::Signature& signature, const std::vector<const Argument*>& matched) {
+language::Binding bind_types(const language::Signature& signature, Matched matched) {
   language::Binding binding;
   std::map<std::string, std::string> from;
   for (std::size_t i = 0; i < matched.size(); ++i) {
@@ -137,37 +166,6 @@ language::Binding bind_types(const language::Signature& signature, const std::ve
                          klass == language::TypeClass::any_float ? "float" : "integer", variable));
   }
   return binding;
-}
-
-ops::Scalar convert(const Argument& argument, const ir::Scalar& parameter) {
-  const DType t = parameter.dtype;
-  auto wrong = [&](const std::string& got) {
-    refuse(ErrorCode::bad_argument, fmt::format("{} is {}, but {} is given", parameter.name, name(t), got));
-  };
-  ops::Scalar value;
-  if (const bool* b = std::get_if<bool>(&argument)) {
-    if (!is_bool(t)) wrong(*b ? "true" : "false");
-    value.i = *b;
-  } else if (const auto* i = std::get_if<std::int64_t>(&argument)) {
-    if (is_bool(t)) wrong(std::to_string(*i));
-    if (is_float(t)) {
-      value.f = ops::round_to(t, static_cast<double>(*i));
-    } else {
-      value.i = *i;
-      if (ops::wrap_to(t, *i) != *i) wrong(std::to_string(*i));
-    }
-  } else {
-    double d = std::get<double>(argument);
-    if (is_float(t)) {
-      value.f = ops::round_to(t, d);
-    } else {
-      bool integral = std::isfinite(d) && d == std::trunc(d) && std::fabs(d) < 9.2e18;
-      if (!integral || is_bool(t) || ops::wrap_to(t, static_cast<std::int64_t>(d)) != static_cast<std::int64_t>(d))
-        wrong(fmt::format("{}", d));
-      value.i = static_cast<std::int64_t>(d);
-    }
-  }
-  return value;
 }
 
 // Solves extents by repeated substitution: each dimension is one equation, each declared range another.
@@ -330,6 +328,57 @@ class Solver {
 
 }  // namespace
 
+std::vector<const Argument*> match(const language::Signature& signature, const Arguments& arguments) {
+  std::vector<const Argument*> matched(signature.parameters.size(), nullptr);
+  std::size_t next = 0;  // most callers keep the declared order
+  for (const auto& [name, argument] : arguments) {
+    std::size_t at = next;
+    if (at >= matched.size() || signature.parameters[at].name != name)
+      for (at = 0; at < matched.size() && signature.parameters[at].name != name;) ++at;
+    if (at == matched.size()) {
+      std::vector<std::string> names;
+      for (const auto& parameter : signature.parameters) names.push_back(parameter.name);
+      refuse(ErrorCode::bad_argument, fmt::format("{} has no parameter `{}`", signature.name, name),
+             "its parameters are " + listed(names));
+    }
+    if (matched[at]) refuse(ErrorCode::bad_argument, fmt::format("{} is given twice", name));
+    matched[at] = &argument;
+    next = at + 1;
+  }
+  return matched;
+}
+
+ops::Scalar convert(const Argument& argument, const ir::Scalar& parameter) {
+  const DType t = parameter.dtype;
+  auto wrong = [&](const std::string& got) {
+    refuse(ErrorCode::bad_argument, fmt::format("{} is {}, but {} is given", parameter.name, name(t), got));
+  };
+  ops::Scalar value;
+  if (const bool* b = std::get_if<bool>(&argument)) {
+    if (!is_bool(t)) wrong(*b ? "true" : "false");
+    value.i = *b;
+  } else if (const auto* i = std::get_if<std::int64_t>(&argument)) {
+    if (is_bool(t)) wrong(std::to_string(*i));
+    if (is_float(t)) {
+      value.f = ops::round_to(t, static_cast<double>(*i));
+    } else {
+      value.i = *i;
+      if (ops::wrap_to(t, *i) != *i) wrong(std::to_string(*i));
+    }
+  } else {
+    double d = std::get<double>(argument);
+    if (is_float(t)) {
+      value.f = ops::round_to(t, d);
+    } else {
+      bool integral = std::isfinite(d) && d == std::trunc(d) && std::fabs(d) < 9.2e18;
+      if (!integral || is_bool(t) || ops::wrap_to(t, static_cast<std::int64_t>(d)) != static_cast<std::int64_t>(d))
+        wrong(fmt::format("{}", d));
+      value.i = static_cast<std::int64_t>(d);
+    }
+  }
+  return value;
+}
+
 std::vector<std::int64_t> strides_of(const TensorView& view) {
   if (!view.strides.empty() || view.shape.empty()) return view.strides;
   std::vector<std::int64_t> strides(view.shape.size());
@@ -387,14 +436,20 @@ std::shared_ptr<const Instance> Instances::get(const language::Binding& binding)
     prove::require_proven(made->program);
     made->inlined = ir::inline_replaces(made->program);
     made->narrows = narrows(made->program);
+    made->contracts = has_contracts(made->program);
+    made->decides = scalars_behind(made->program, deciding(made->program));
     slot = made;
   }
   return slot;
 }
 
 Bound bind(const Instances& instances, const Arguments& arguments, BindOptions options) {
+  return runtime::bind(instances, match(instances.program().source().signature(), arguments), options);
+}
+
+Bound bind(const Instances& instances, Matched matched, BindOptions options) {
   const language::Signature& signature = instances.program().source().signature();
-  auto matched = match(signature, arguments, options.missing_outputs);
+  check_kinds(signature, matched, options.missing_outputs);
   Bound bound;
   bound.instance = instances.get(bind_types(signature, matched));
   const ir::Program& p = bound.instance->program;
@@ -446,7 +501,7 @@ Bound bind(const Instances& instances, const Arguments& arguments, BindOptions o
     if (!views[t]) bound.missing.push_back(t);
   }
   if (options.read_data) {
-    check_memory(p, bound.inputs.tensors);
+    bound.aliases = check_memory(p, bound.inputs.tensors);
     oracle::check_contracts(p, bound.inputs);
   }
   return bound;

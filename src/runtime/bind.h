@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,10 @@ namespace cosmati::runtime {
 struct Instance {
   language::Binding binding;
   ir::Program program, inlined;
-  bool narrows = false;  // a 64-bit integer becomes a narrower one somewhere: an extent or index may
+  bool narrows = false;    // a 64-bit integer becomes a narrower one somewhere: an extent or index may
+  bool contracts = false;  // the data of some integer tensor is promised to be in bounds, sorted or distinct
+  // per scalar: extents, contracts or requires depend on its value
+  std::vector<bool> decides;
 };
 
 // The instances of one program, made on first use. Thread-safe.
@@ -36,11 +40,19 @@ class Instances {
   mutable std::map<std::string, std::shared_ptr<const Instance>> instances_;
 };
 
+using Aliases = std::vector<std::pair<ir::TensorId, ir::TensorId>>;  // an in and an out that are exactly the same memory
+
 struct Bound {
   std::shared_ptr<const Instance> instance;
   oracle::Inputs inputs;               // tensors and scalars in declared order, one extent per axis
   std::vector<std::uint32_t> missing;  // outs that no argument names; their views have a shape and no data
+  Aliases aliases;                     // with read_data
 };
+
+// The arguments by parameter, in declared order; null: not given.
+using Matched = std::span<const Argument* const>;
+// Throws Error{bad_argument} for a name that no parameter has or that is given twice.
+std::vector<const Argument*> match(const language::Signature& signature, const Arguments& arguments);
 
 // missing_outputs: outs may be left out (their extents must then follow from the rest). read_data: contracts of integer tensors,
 // requires and the overlap of memory are checked too. Throws Error.
@@ -48,7 +60,11 @@ struct BindOptions {
   bool missing_outputs = false;
   bool read_data = true;
 };
+Bound bind(const Instances& instances, Matched matched, BindOptions options);
 Bound bind(const Instances& instances, const Arguments& arguments, BindOptions options);
+
+// A scalar argument as the parameter's dtype. Throws Error{bad_argument} where it does not fit.
+ops::Scalar convert(const Argument& argument, const ir::Scalar& parameter);
 
 // The value of a launch-level expression (extents, scalars, constants); nullopt where it needs what is not known yet. An extent
 // below 0 means unknown. Throws Error{bad_argument} where 64-bit arithmetic overflows: proofs take extents for what they are.
@@ -56,7 +72,13 @@ std::optional<ops::Scalar> launch_value(const ir::Program& p, ir::ValueId v, con
                                         const std::vector<std::optional<ops::Scalar>>& scalars);
 
 // Overlap of outputs with themselves and with other arguments; pairs that are exactly the same memory and proven are returned.
-std::vector<std::pair<ir::TensorId, ir::TensorId>> check_memory(const ir::Program& p, const std::vector<TensorView>& tensors);
+Aliases check_memory(const ir::Program& p, const std::vector<TensorView>& tensors);
+
+// What a view reaches, in bytes from its first element: lo .. hi, empty for an empty view. It has strides.
+struct Reach {
+  std::int64_t lo = 0, hi = 0;
+};
+Reach reach_of(const TensorView& view);
 
 // The strides of a view in elements, dense where it has none.
 std::vector<std::int64_t> strides_of(const TensorView& view);

@@ -16,13 +16,9 @@ struct Bytes {
 };
 
 Bytes bytes_of(const TensorView& view) {
-  std::int64_t lo = 0, hi = 0;
-  for (std::size_t d = 0; d < view.shape.size(); ++d) {
-    std::int64_t reach = (view.shape[d] - 1) * view.strides[d];
-    (reach < 0 ? lo : hi) += reach;
-  }
-  std::int64_t base = reinterpret_cast<std::intptr_t>(view.data), size = byte_size(view.dtype);
-  return {base + lo * size, base + (hi + 1) * size};
+  const Reach reach = reach_of(view);
+  const std::int64_t base = reinterpret_cast<std::intptr_t>(view.data);
+  return {base + reach.lo, base + reach.hi};
 }
 
 // Different indices are different elements: by increasing stride, each step clears everything the smaller ones reach.
@@ -63,8 +59,19 @@ bool same(const TensorView& a, const TensorView& b) {
 
 }  // namespace
 
-std::vector<std::pair<ir::TensorId, ir::TensorId>> check_memory(const ir::Program& p, const std::vector<TensorView>& tensors) {
-  std::vector<std::pair<ir::TensorId, ir::TensorId>> aliases;
+Reach reach_of(const TensorView& view) {
+  if (view.elements() == 0) return {};
+  Reach reach;
+  for (std::size_t d = 0; d < view.shape.size(); ++d) {
+    const std::int64_t steps = (view.shape[d] - 1) * view.strides[d];
+    (steps < 0 ? reach.lo : reach.hi) += steps;
+  }
+  const std::int64_t size = byte_size(view.dtype);
+  return {reach.lo * size, (reach.hi + 1) * size};
+}
+
+Aliases check_memory(const ir::Program& p, const std::vector<TensorView>& tensors) {
+  Aliases aliases;
   for (std::uint32_t o = 0; o < tensors.size(); ++o) {
     if (p.tensors[o].access == ir::Access::in || !tensors[o].data) continue;
     if (tensors[o].elements() > 0 && overlaps_itself(tensors[o]))

@@ -1,24 +1,25 @@
-// The devices there are, by name.
+// The devices there are, by name; their streams and memory.
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device.h"
 
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <new>
 
-#include "backends/cpu/cpu.h"
+#include <cosmati/error.h>
+
 #include "backends/registry.h"
-#include "support/check.h"
+#include "support/memory.h"
 
 namespace cosmati {
+namespace {
 
-std::unique_ptr<kernel::Executable> Device::Impl::compile(const kernel::Kernel& k) const {
-  if (kind == Kind::sim) return kernel::simulate(k);
-  COSMATI_CHECK(kind == Kind::cpu, "the oracle compiles nothing");
-  cpu::Options options;
-  options.threads = threads;
-  return cpu::compile(k, options);
-}
+constexpr std::align_val_t alignment{runtime::memory_alignment};
+
+void free_memory(void* data) { ::operator delete(data, alignment); }
+
+}  // namespace
 
 Device Device::pick() {
   const char* wanted = std::getenv("COSMATI_DEVICE");
@@ -27,20 +28,78 @@ Device Device::pick() {
 }
 
 Device Device::named(const std::string& name) {
+  if (name == "cuda") return cuda();
   backends::require(name);
   if (name == "cpu") return cpu();
   if (name == "sim") return sim();
   return oracle();
 }
 
-Device Device::cpu(int threads) {
+Device Device::cpu(int threads) { return cpu(Executor{}, threads); }
+
+Device Device::cpu(Executor executor, int threads) {
   backends::require("cpu");
-  return Device(std::make_shared<Impl>(Impl{Impl::Kind::cpu, "cpu", threads}));
+  constexpr int most = 1024;
+  if (threads < 0 || threads > most)
+    throw Error(ErrorCode::bad_argument, {}, fmt::format("the device cpu cannot have {} threads", threads),
+                fmt::format("0 for all cores, or a number up to {}", most));
+  return Device(std::make_shared<Impl>(Impl{Impl::Kind::cpu, "cpu", {.threads = threads, .executor = std::move(executor)}}));
 }
-Device Device::sim() { return Device(std::make_shared<Impl>(Impl{Impl::Kind::sim, "sim", 0})); }
-Device Device::oracle() { return Device(std::make_shared<Impl>(Impl{Impl::Kind::oracle, "oracle", 0})); }
+
+Device Device::cuda(int index) {
+  throw Error(ErrorCode::backend_absent, {},
+              fmt::format("the device cuda:{} is not available: this build of cosmati has no CUDA backend", index),
+              "run on cpu, sim or oracle");
+}
+
+Device Device::sim() { return Device(std::make_shared<Impl>(Impl{Impl::Kind::sim, "sim"})); }
+Device Device::oracle() { return Device(std::make_shared<Impl>(Impl{Impl::Kind::oracle, "oracle"})); }
 
 const std::string& Device::name() const { return impl_->name; }
+
+Stream Device::stream() const { return Stream(std::make_shared<const Stream::Impl>(Stream::Impl{impl_, nullptr})); }
+
+Stream Device::adopt(Executor executor) const {
+  if (impl_->kind != Impl::Kind::cpu)
+    throw Error(ErrorCode::bad_argument, {}, fmt::format("an executor runs nothing for the device {}", name()),
+                "adopt it for the device cpu");
+  if (!executor) throw Error(ErrorCode::bad_argument, {}, "the executor to adopt is empty");
+  return Stream(
+      std::make_shared<const Stream::Impl>(Stream::Impl{impl_, std::make_unique<cpu::ExecutorQueue>(std::move(executor))}));
+}
+
+Stream Device::adopt(void*) const {
+  throw Error(ErrorCode::bad_argument, {}, fmt::format("the device {} has no driver streams to adopt", name()),
+              "adopt an executor, or use stream()");
+}
+
+void Stream::wait() const {}
+
+Buffer Device::allocate(std::size_t bytes) const {
+  if (bytes <= static_cast<std::size_t>(support::machine_memory())) {
+    if (void* data = ::operator new(bytes > 0 ? bytes : 1, alignment, std::nothrow)) return Buffer(impl_, data, bytes);
+  }
+  throw Error(ErrorCode::bad_argument, {}, fmt::format("the device {} has no {} bytes of memory", name(), bytes));
+}
+
+Buffer::Buffer(std::shared_ptr<Device::Impl> device, void* data, std::size_t bytes)
+    : device_(std::move(device)), data_(data), bytes_(bytes) {}
+Buffer::Buffer(Buffer&& other) noexcept
+    : device_(std::move(other.device_)), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+Buffer::~Buffer() {
+  if (data_) free_memory(data_);
+}
+
+TensorView Buffer::view(DType dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides) const {
+  return detail::checked_view(TensorView(data_, dtype, std::move(shape), std::move(strides)),
+                              bytes_ / static_cast<std::size_t>(byte_size(dtype)));
+}
 
 std::vector<DeviceInfo> devices() {
   std::vector<DeviceInfo> infos;

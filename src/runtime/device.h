@@ -1,20 +1,26 @@
-// What a Device is inside: which executor it makes.
+// What a Device and a Stream are inside.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <memory>
 
-#include <cosmati/runtime.h>
+#include <cosmati/device.h>
 
+#include "backends/cpu/cpu.h"
 #include "kernel/launch.h"
+#include "runtime/scratch.h"
 
 namespace cosmati {
 
 struct Device::Impl {
   enum class Kind : std::uint8_t { oracle, sim, cpu } kind;
   std::string name;
-  int threads = 0;
-  // `k` is expanded. The oracle has no kernels.
-  std::unique_ptr<kernel::Executable> compile(const kernel::Kernel& k) const;
+  cpu::Options cpu = {};
+  std::shared_ptr<runtime::ScratchPool> scratch = std::make_shared<runtime::ScratchPool>();
+};
+
+struct Stream::Impl {
+  std::shared_ptr<Device::Impl> device;
+  std::unique_ptr<kernel::Queue> queue;  // null: the device's own
 };
 
 }  // namespace cosmati

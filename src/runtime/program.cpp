@@ -41,7 +41,7 @@ std::pair<std::vector<Program>, std::string> resolve(const std::string& spec) {
     return {wrap(support::read_file(file), file), spec.substr(colon + 1)};
   }
   for (const auto& [name, text] : runtime::shipped())
-    if (name == spec) return {wrap(std::string(text), name + ".tile"), ""};
+    if (name == spec || name + ".tile" == spec) return {wrap(std::string(text), name + ".tile"), ""};
   std::string names;
   const std::string near = language::suggest(spec, shipped_programs());
   for (const std::string& name : shipped_programs()) names += (names.empty() ? "" : ", ") + name;

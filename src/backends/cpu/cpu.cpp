@@ -41,28 +41,30 @@ struct Work {  // one phase of one launch, taken by its tasks in pieces
 
 class Compiled : public kernel::Executable {
  public:
-  Compiled(const kernel::Kernel& k, const std::string& prefix, LLVMMemoryBufferRef object, const Options& options)
-      : code_(object),
+  Compiled(const kernel::Kernel& k, const Object& object, const Options& options)
+      : code_(object.prefix, object.bytes),
         workers_(options.threads > 0 ? options.threads : pool_size()),
         executor_(options.executor),
         buffers_(k.buffers.size()),
         params_(k.params.size()) {
     for (std::size_t i = 0; i < k.phases.size(); ++i)
-      phases_.push_back({reinterpret_cast<PhaseFunction*>(code_.address(phase_symbol(prefix, i))),
-                         reinterpret_cast<SizeFunction*>(code_.address(size_symbol(prefix, i)))});
+      phases_.push_back({reinterpret_cast<PhaseFunction*>(code_.address(phase_symbol(object.prefix, i))),
+                         reinterpret_cast<SizeFunction*>(code_.address(size_symbol(object.prefix, i)))});
   }
 
   int workers() const override { return workers_; }
 
-  void run(const kernel::Launch& launch) const override {
+  using kernel::Executable::run;
+  void run(const kernel::Launch& launch, const kernel::Queue* queue) const override {
     COSMATI_CHECK(launch.buffers.size() == buffers_ && launch.params.size() == params_,
                   "a launch of {} buffers and {} params for a kernel of {} and {}", launch.buffers.size(), launch.params.size(),
                   buffers_, params_);
-    for (const Phase& phase : phases_) run(phase, launch);
+    const Executor& executor = queue ? static_cast<const ExecutorQueue*>(queue)->executor : executor_;
+    for (const Phase& phase : phases_) run(phase, launch, executor);
   }
 
  private:
-  void run(const Phase& phase, const kernel::Launch& launch) const {
+  void run(const Phase& phase, const kernel::Launch& launch, const Executor& executor) const {
     Size size;
     {
       const DefaultFloatState state;
@@ -75,8 +77,8 @@ class Compiled : public kernel::Executable {
     Work work{phase.run, launch, size.groups, piece, (size.groups - 1) / piece + 1};
     if (tasks == 1) return work.take(0);
     const std::function<void(int)> task = [&work](int worker) { work.take(worker); };
-    if (executor_)
-      executor_(tasks, task);
+    if (executor)
+      executor(tasks, task);
     else
       pool_run(tasks, task);
   }
@@ -90,15 +92,24 @@ class Compiled : public kernel::Executable {
 
 }  // namespace
 
-std::unique_ptr<kernel::Executable> compile(const kernel::Kernel& k, const Options& options) {
-  static std::atomic<std::uint64_t> count = 0;
-  // The linker has one name space for all executables of the process.
-  const std::string prefix = fmt::format("cosmati_{}", count.fetch_add(1, std::memory_order_relaxed));
+Object compile_object(const kernel::Kernel& k, const std::string& prefix, const Options& options) {
   Unit unit(k.name);
   generate(k, prefix, unit.module());
   unit.finish(options.optimization);
-  return std::make_unique<Compiled>(k, prefix, unit.object(), options);
+  return {prefix, unit.object()};
 }
+
+std::unique_ptr<kernel::Executable> load(const kernel::Kernel& k, const Object& object, const Options& options) {
+  return std::make_unique<Compiled>(k, object, options);
+}
+
+std::unique_ptr<kernel::Executable> compile(const kernel::Kernel& k, const Options& options) {
+  static std::atomic<std::uint64_t> count = 0;
+  const std::string prefix = fmt::format("cosmati_{}", count.fetch_add(1, std::memory_order_relaxed));
+  return load(k, compile_object(k, prefix, options), options);
+}
+
+std::string identity() { return fmt::format("{}, {}", compiler_identity(), Options{}.optimization); }
 
 std::string emit(const kernel::Kernel& k, const std::string& as, const Options& options) {
   if (as != "llvm" && as != "asm")

@@ -1,9 +1,13 @@
 // Each compilation has its own context and target machine, so any number of threads compile at once; what they share is the
-// linker (LLJIT), which locks for itself. Passes are few: kernel IR comes with its loops and values placed.
-// SPDX-License-Identifier: Apache-2.0
+// linker (LLJIT), one object at a time, which takes a small part of a millisecond. Passes are few: kernel IR comes with its loops
+// and values placed. SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/machine.h"
 
+#include <pthread.h>
+
 #include <cmath>
+#include <map>
+#include <mutex>
 
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
@@ -90,7 +94,29 @@ std::vector<std::pair<const char*, void*>> symbols() {
   return all;
 }
 
-// Made once and never destroyed: executables may outlive everything else of the process.
+// Held while the linker works, and across a fork, so that a child finds the linker whole.
+std::mutex& linking() {
+  static std::mutex* const made = [] {
+    auto* mutex = new std::mutex;
+    pthread_atfork([] { linking().lock(); }, [] { linking().unlock(); }, [] { linking().unlock(); });
+    return mutex;
+  }();
+  return *made;
+}
+
+// ---- what follows is called with `linking` held ----
+
+struct Linked {
+  LLVMOrcResourceTrackerRef tracker = nullptr;
+  std::size_t uses = 0;
+};
+
+// By prefix. Neither this nor the linker is ever destroyed: executables may outlive everything else of the process.
+std::map<std::string, Linked>& linked() {
+  static auto* const made = new std::map<std::string, Linked>;
+  return *made;
+}
+
 LLVMOrcLLJITRef linker() {
   static const LLVMOrcLLJITRef made = [] {
     native();
@@ -110,6 +136,14 @@ LLVMOrcLLJITRef linker() {
 }  // namespace
 
 const HostFacts& host_facts() { return native().facts; }
+
+std::string compiler_identity() {
+  const Native& n = native();
+  unsigned major = 0, minor = 0, patch = 0;
+  LLVMGetVersion(&major, &minor, &patch);
+  return fmt::format("LLVM {}.{}.{}, {}, {}, {}, {}", major, minor, patch, n.triple, n.facts.cpu, n.facts.features,
+                     lean_passes());
+}
 
 Unit::Unit(const std::string& name)
     : context_(LLVMContextCreate()), module_(LLVMModuleCreateWithNameInContext(name.c_str(), context_)), machine_(nullptr) {
@@ -148,46 +182,45 @@ void Unit::finish(int optimization) {
 
 std::string Unit::llvm() const { return take(LLVMPrintModuleToString(module_)); }
 
-LLVMMemoryBufferRef Unit::emit(LLVMCodeGenFileType type) const {
+std::string Unit::bytes(LLVMCodeGenFileType type) const {
   char* message = nullptr;
   LLVMMemoryBufferRef buffer = nullptr;
   if (LLVMTargetMachineEmitToMemoryBuffer(machine_, module_, type, &message, &buffer))
     throw InternalError(fmt::format("cpu: LLVM, code generation: {}", take(message)));
-  if (!diagnostics_.empty()) {
-    LLVMDisposeMemoryBuffer(buffer);
-    throw InternalError(fmt::format("cpu: LLVM, code generation: {}", diagnostics_));
-  }
-  return buffer;
-}
-
-std::string Unit::assembly() const {
-  const LLVMMemoryBufferRef buffer = emit(LLVMAssemblyFile);
-  std::string text(LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
+  std::string made(LLVMGetBufferStart(buffer), LLVMGetBufferSize(buffer));
   LLVMDisposeMemoryBuffer(buffer);
-  return text;
+  if (!diagnostics_.empty()) throw InternalError(fmt::format("cpu: LLVM, code generation: {}", diagnostics_));
+  return made;
 }
 
-LLVMMemoryBufferRef Unit::object() const { return emit(LLVMObjectFile); }
+std::string Unit::assembly() const { return bytes(LLVMAssemblyFile); }
+std::string Unit::object() const { return bytes(LLVMObjectFile); }
 
-struct Code::Impl {
-  LLVMOrcResourceTrackerRef tracker;
-};
-
-Code::Code(LLVMMemoryBufferRef object) {
+Code::Code(const std::string& prefix, const std::string& object) : prefix_(prefix) {
+  std::lock_guard lock(linking());
+  const auto [at, fresh] = linked().try_emplace(prefix_);
+  if (++at->second.uses > 1) return;
   const LLVMOrcLLJITRef jit = linker();
-  impl_ = std::make_unique<Impl>(Impl{LLVMOrcJITDylibCreateResourceTracker(LLVMOrcLLJITGetMainJITDylib(jit))});
-  const LLVMErrorRef error = LLVMOrcLLJITAddObjectFileWithRT(jit, impl_->tracker, object);
+  at->second.tracker = LLVMOrcJITDylibCreateResourceTracker(LLVMOrcLLJITGetMainJITDylib(jit));
+  const LLVMErrorRef error = LLVMOrcLLJITAddObjectFileWithRT(
+      jit, at->second.tracker, LLVMCreateMemoryBufferWithMemoryRangeCopy(object.data(), object.size(), prefix.c_str()));
   if (!error) return;
-  LLVMOrcReleaseResourceTracker(impl_->tracker);
+  LLVMOrcReleaseResourceTracker(at->second.tracker);
+  linked().erase(at);
   expect(error, "adding an object");
 }
 
 Code::~Code() {
-  if (const LLVMErrorRef error = LLVMOrcResourceTrackerRemove(impl_->tracker)) LLVMConsumeError(error);
-  LLVMOrcReleaseResourceTracker(impl_->tracker);
+  std::lock_guard lock(linking());
+  const auto at = linked().find(prefix_);
+  if (--at->second.uses > 0) return;
+  if (const LLVMErrorRef error = LLVMOrcResourceTrackerRemove(at->second.tracker)) LLVMConsumeError(error);
+  LLVMOrcReleaseResourceTracker(at->second.tracker);
+  linked().erase(at);
 }
 
 std::uint64_t Code::address(const std::string& symbol) const {
+  std::lock_guard lock(linking());
   LLVMOrcExecutorAddress address = 0;
   expect(LLVMOrcLLJITLookup(linker(), &address, symbol.c_str()), "linking");
   return address;

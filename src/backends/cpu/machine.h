@@ -1,8 +1,7 @@
-// LLVM from module to running code: the target machine of this processor, passes, text, and a process-wide linker.
+// LLVM from module to running code: the target machine of this processor, passes, objects, text, and a process-wide linker.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,8 @@ struct HostFacts {
   std::string cpu, features;  // as LLVM names them
 };
 const HostFacts& host_facts();
+// LLVM's version, the target and its features, the passes: what turns a module into an object.
+std::string compiler_identity();
 
 // A module in its own context, with a target machine: nothing is shared between compilations.
 class Unit {
@@ -29,10 +30,10 @@ class Unit {
   void finish(int optimization);
   std::string llvm() const;
   std::string assembly() const;
-  LLVMMemoryBufferRef object() const;  // owned by the caller
+  std::string object() const;
 
  private:
-  LLVMMemoryBufferRef emit(LLVMCodeGenFileType type) const;
+  std::string bytes(LLVMCodeGenFileType type) const;
   void verify(const char* when) const;
 
   std::string diagnostics_;
@@ -41,18 +42,18 @@ class Unit {
   LLVMTargetMachineRef machine_;
 };
 
-// Linked code. The memory is freed when it dies.
+// Linked code, freed when the last one of its prefix dies: equal prefixes are equal objects. All of an object's symbols begin
+// with its prefix.
 class Code {
  public:
-  explicit Code(LLVMMemoryBufferRef object);  // takes the object
+  Code(const std::string& prefix, const std::string& object);
   ~Code();
   Code(const Code&) = delete;
   Code& operator=(const Code&) = delete;
   std::uint64_t address(const std::string& symbol) const;
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::string prefix_;
 };
 
 }  // namespace cosmati::cpu

@@ -1,0 +1,100 @@
+// Where programs run: devices, the streams that launches are put on, and memory of a device.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <cosmati/export.h>
+#include <cosmati/tensor.h>
+
+namespace cosmati {
+
+// Runs task(0) .. task(tasks - 1), each once, in any order and on any threads, and returns when all have finished. Tasks do not
+// throw and do not wait for each other. May be called by several threads at once. An exception of its own ends the launch.
+using Executor = std::function<void(int tasks, const std::function<void(int)>& task)>;
+
+class Stream;
+class Buffer;
+
+// A handle; copies are the same device. Thread-safe.
+// cpu: compiled code. sim: the kernel IR simulator. oracle: the meaning itself, in float64.
+class COSMATI_API Device {
+ public:
+  static Device pick();                          // COSMATI_DEVICE, else the CPU
+  static Device named(const std::string& name);  // "cpu", "sim", "oracle"; throws Error{backend_absent, bad_argument}
+  // A launch is cut into at most `threads` tasks at once (0: COSMATI_THREADS, else one for each core), which run on a pool that
+  // the process shares, the calling thread included, or on the caller's executor. The floating-point control state of every
+  // thread is left as it was. Throws Error{backend_absent, bad_argument}.
+  static Device cpu(int threads = 0);
+  static Device cpu(Executor executor, int threads = 0);
+  static Device cuda(int index = 0);  // throws Error{backend_absent}: no build has it yet
+  static Device sim();
+  static Device oracle();
+
+  const std::string& name() const;
+
+  // The stream that launches without one use.
+  Stream stream() const;
+  // The caller's queue as a stream; nothing of it is owned. CPU: an executor in place of the device's own threads. A pointer is
+  // the stream of a driver (a CUstream), which no device takes yet. Throws Error{bad_argument} for the other kind.
+  Stream adopt(Executor executor) const;
+  Stream adopt(void* driver_stream) const;
+
+  // Memory of the device, aligned to 64 bytes, with any contents. Throws Error{bad_argument} where there is not as much.
+  Buffer allocate(std::size_t bytes) const;
+
+  struct COSMATI_HIDDEN Impl;
+  const std::shared_ptr<Impl>& impl() const { return impl_; }
+
+ private:
+  explicit Device(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<Impl> impl_;
+};
+
+// Launches put on one stream run in that order. A handle; copies are the same stream. Thread-safe.
+// On cpu, sim and oracle a launch has finished when the call returns.
+class COSMATI_API Stream {
+ public:
+  void wait() const;  // returns when everything put on it has finished
+
+  struct COSMATI_HIDDEN Impl;
+  const std::shared_ptr<const Impl>& impl() const { return impl_; }
+
+ private:
+  friend class Device;
+  explicit Stream(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<const Impl> impl_;
+};
+
+// Memory of a device, freed when the object dies: launches that use it must have finished. Moves, does not copy. Not
+// synchronised: one thread at a time.
+class COSMATI_API Buffer {
+ public:
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+
+  void* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+  // The array at its start. Throws Error{bad_argument} where it does not fit.
+  TensorView view(DType dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides = {}) const;
+
+ private:
+  friend class Device;
+  Buffer(std::shared_ptr<Device::Impl> device, void* data, std::size_t bytes);
+  std::shared_ptr<Device::Impl> device_;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+struct DeviceInfo {
+  std::string name;
+  bool present;
+  std::string detail;  // processor and vector width, or why it is absent
+};
+COSMATI_API std::vector<DeviceInfo> devices();
+
+}  // namespace cosmati

@@ -1,0 +1,67 @@
+// The kernels of one Function: planned, lowered and compiled once per (types, facts), kept in memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <cosmati/runtime.h>
+
+#include "kernel/kernel.h"
+#include "kernel/launch.h"
+#include "plan/plan.h"
+#include "runtime/bind.h"
+
+namespace cosmati {
+
+struct Kernel::Impl {
+  std::string name, plan, explanation;
+  std::vector<std::string> domain;
+  plan::Facts facts;
+  kernel::Kernel interface;                        // params, buffers and their sizes; the phases have no bodies
+  std::unique_ptr<kernel::Executable> executable;  // none on the oracle
+};
+
+}  // namespace cosmati
+
+namespace cosmati::runtime {
+
+plan::Facts facts_of(const std::vector<TensorView>& tensors, const Aliases& aliases);
+
+// The first condition of the kernel's domain that arguments with these facts do not keep.
+std::optional<std::string> outside_domain(const Kernel::Impl& kernel, const ir::Program& program, const plan::Facts& facts);
+
+// Thread-safe. Different kernels are made in parallel; who asks for one that is being made waits for it.
+class Kernels {
+ public:
+  Kernels(Device device, const Options& options) : device_(std::move(device)), options_(options) {}
+
+  struct Got {
+    std::shared_ptr<const Kernel::Impl> kernel;
+    bool compiled;  // by this call
+  };
+  Got get(const Instance& instance, const plan::Facts& facts);
+  // The plan for these facts, and that plan as kernel IR. Nothing is kept and nothing compiled.
+  plan::Plan planned(const Instance& instance, const plan::Facts& facts) const;
+  kernel::Kernel lowered(const Instance& instance, const plan::Plan& plan) const;
+
+  std::size_t compiles() const { return compiles_; }
+
+ private:
+  struct Slot {
+    std::mutex making;
+    std::shared_ptr<const Kernel::Impl> kernel;
+  };
+  Got make(const Instance& instance, const plan::Facts& facts);
+
+  const Device device_;
+  const Options& options_;
+  std::mutex mutex_;  // of slots_; never held while a kernel is made
+  std::map<std::string, std::shared_ptr<Slot>> slots_;
+  std::atomic<std::size_t> compiles_ = 0;
+};
+
+}  // namespace cosmati::runtime

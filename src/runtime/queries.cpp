@@ -1,0 +1,70 @@
+// Questions about a program and arguments that compile nothing: judgement by the oracle, its values, the bounds of contracts.
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "runtime/bind.h"
+#include "runtime/judge.h"
+#include "runtime/within_memory.h"
+
+namespace cosmati {
+
+using runtime::Bound;
+using runtime::within_memory;
+
+std::vector<Judgement> judge(const Program& program, const Arguments& before, const Arguments& after) {
+  runtime::Instances instances(program);
+  Bound bound = runtime::bind(instances, before, {true, true});
+  Bound results = runtime::bind(instances, after, {false, false});
+  std::vector<TensorView> got;
+  const ir::Program& p = bound.instance->program;
+  for (std::size_t t = 0; t < p.tensors.size(); ++t)
+    if (p.tensors[t].access != ir::Access::in) got.push_back(results.inputs.tensors[t]);
+  // Outputs bind extents too: the run is judged at the extents it had.
+  bound.inputs.extents = results.inputs.extents;
+  return within_memory(program, [&] { return runtime::judge(p, bound.inputs, got); });
+}
+
+Probe probe(const Program& program, const Arguments& arguments, const std::string& name) {
+  runtime::Instances instances(program);
+  Bound bound = runtime::bind(instances, arguments, {true, true});
+  const ir::Program& p = bound.instance->program;
+  std::string known;
+  for (const auto& [n, value] : p.names) {
+    known += (known.empty() ? "" : ", ") + n;
+    if (n != name) continue;
+    oracle::Options options;
+    options.probe = value;
+    oracle::Result result = within_memory(program, [&] { return oracle::run(p, bound.inputs, options); });
+    Probe out;
+    for (ir::AxisId axis : p.program_axes)
+      if (ir::contains(p[value].axes, axis)) out.axes.push_back(p[axis].name);
+    for (ir::AxisId axis : p[value].axes)
+      if (!p[axis].program) out.axes.push_back(p[axis].name);
+    out.shape = result.probe->shape;
+    for (const ops::Scalar& s : result.probe->values)
+      out.values.push_back(is_float(p[value].dtype) ? s.f : static_cast<double>(s.i));
+    return out;
+  }
+  throw Error(ErrorCode::unknown_name, {}, fmt::format("{} names no value `{}`", p.name, name),
+              known.empty() ? "it names no value" : "its names are " + known);
+}
+
+ContractBounds contract_bounds(const Program& program, const Arguments& arguments, const std::string& parameter) {
+  runtime::Instances instances(program);
+  Bound bound = runtime::bind(instances, arguments, {true, false});
+  const ir::Program& p = bound.instance->program;
+  std::vector<std::optional<ops::Scalar>> scalars(bound.inputs.scalars.begin(), bound.inputs.scalars.end());
+  ContractBounds bounds;
+  for (const ir::Tensor& tensor : p.tensors) {
+    if (tensor.name != parameter) continue;
+    auto value = [&](const std::optional<ir::ValueId>& v) -> std::optional<std::int64_t> {
+      if (!v) return std::nullopt;
+      auto s = runtime::launch_value(p, *v, bound.inputs.extents, scalars);
+      return s ? std::optional(s->i) : std::nullopt;
+    };
+    bounds = {value(tensor.contract.lo), value(tensor.contract.hi), tensor.contract.sorted, tensor.contract.distinct};
+  }
+  return bounds;
+}
+
+}  // namespace cosmati
