@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <cosmati/dtype.h>

@@ -8,6 +8,7 @@
 #include <new>
 
 #include <cosmati/error.h>
+#include <cosmati/version.h>
 
 #include "backends/registry.h"
 #include "support/memory.h"

@@ -26,16 +26,33 @@ struct Phase {
   SizeFunction* size;
 };
 
+struct Cut {  // of the groups of a phase
+  std::int64_t groups = 0, piece = 0, pieces = 0;
+  int tasks = 0;
+};
+
+Cut cut(const Phase& phase, const kernel::Launch& launch, int workers) {
+  const DefaultFloatState state;  // what is estimated raises no flag of the caller's
+  Size size;
+  phase.size(launch.params.data(), &size);
+  if (size.groups <= 0) return {};
+  const double limit = static_cast<double>(std::min<std::int64_t>(size.groups, workers));
+  const int tasks = static_cast<int>(std::max(1.0, std::min(limit, size.operations / operations_per_task)));
+  const std::int64_t piece = tasks == 1 ? size.groups : std::max<std::int64_t>(1, size.groups / (tasks * pieces_per_task));
+  return {size.groups, piece, (size.groups - 1) / piece + 1, tasks};
+}
+
 struct Work {  // one phase of one launch, taken by its tasks in pieces
   PhaseFunction* phase;
   const kernel::Launch& launch;
-  std::int64_t groups, piece, pieces;
+  const Cut cut;
   std::atomic<std::int64_t> next = 0;
 
   void take(int worker) {
     const DefaultFloatState state;
-    for (std::int64_t at; (at = next.fetch_add(1, std::memory_order_relaxed)) < pieces;)
-      phase(at * piece, at + 1 == pieces ? groups : (at + 1) * piece, worker, launch.buffers.data(), launch.params.data());
+    for (std::int64_t at; (at = next.fetch_add(1, std::memory_order_relaxed)) < cut.pieces;)
+      phase(at * cut.piece, at + 1 == cut.pieces ? cut.groups : (at + 1) * cut.piece, worker, launch.buffers.data(),
+            launch.params.data());
   }
 };
 
@@ -65,17 +82,9 @@ class Compiled : public kernel::Executable {
 
  private:
   void run(const Phase& phase, const kernel::Launch& launch, const Executor& executor) const {
-    Size size;
-    {
-      const DefaultFloatState state;
-      phase.size(launch.params.data(), &size);
-    }
-    if (size.groups <= 0) return;
-    const double limit = static_cast<double>(std::min<std::int64_t>(size.groups, workers_));
-    const int tasks = static_cast<int>(std::max(1.0, std::min(limit, size.operations / operations_per_task)));
-    const std::int64_t piece = tasks == 1 ? size.groups : std::max<std::int64_t>(1, size.groups / (tasks * pieces_per_task));
-    Work work{phase.run, launch, size.groups, piece, (size.groups - 1) / piece + 1};
-    if (tasks == 1) return work.take(0);
+    Work work{phase.run, launch, cut(phase, launch, workers_)};
+    const int tasks = work.cut.tasks;
+    if (tasks <= 1) return work.take(0);
     const std::function<void(int)> task = [&work](int worker) { work.take(worker); };
     if (executor)
       executor(tasks, task);
