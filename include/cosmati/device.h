@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <cosmati/export.h>
@@ -73,21 +74,19 @@ class COSMATI_API Stream {
 // synchronised: one thread at a time.
 class COSMATI_API Buffer {
  public:
-  Buffer(Buffer&& other) noexcept;
-  Buffer& operator=(Buffer&& other) noexcept;
-  ~Buffer();
+  Buffer(Buffer&&) noexcept = default;
+  Buffer& operator=(Buffer&&) noexcept = default;
 
-  void* data() const { return data_; }
+  void* data() const { return data_.get(); }
   std::size_t bytes() const { return bytes_; }
   // The array at its start. Throws Error{bad_argument} where it does not fit.
   TensorView view(DType dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides = {}) const;
 
  private:
   friend class Device;
-  Buffer(std::shared_ptr<Device::Impl> device, void* data, std::size_t bytes);
-  std::shared_ptr<Device::Impl> device_;
-  void* data_ = nullptr;
-  std::size_t bytes_ = 0;
+  Buffer(std::unique_ptr<void, void (*)(void*)> data, std::size_t bytes) : data_(std::move(data)), bytes_(bytes) {}
+  std::unique_ptr<void, void (*)(void*)> data_;
+  std::size_t bytes_;
 };
 
 struct DeviceInfo {

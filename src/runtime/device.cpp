@@ -78,27 +78,13 @@ void Stream::wait() const {}
 
 Buffer Device::allocate(std::size_t bytes) const {
   if (bytes <= static_cast<std::size_t>(support::machine_memory())) {
-    if (void* data = ::operator new(bytes > 0 ? bytes : 1, alignment, std::nothrow)) return Buffer(impl_, data, bytes);
+    if (void* data = ::operator new(bytes > 0 ? bytes : 1, alignment, std::nothrow)) return Buffer({data, free_memory}, bytes);
   }
   throw Error(ErrorCode::bad_argument, {}, fmt::format("the device {} has no {} bytes of memory", name(), bytes));
 }
 
-Buffer::Buffer(std::shared_ptr<Device::Impl> device, void* data, std::size_t bytes)
-    : device_(std::move(device)), data_(data), bytes_(bytes) {}
-Buffer::Buffer(Buffer&& other) noexcept
-    : device_(std::move(other.device_)), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-Buffer& Buffer::operator=(Buffer&& other) noexcept {
-  std::swap(device_, other.device_);
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-Buffer::~Buffer() {
-  if (data_) free_memory(data_);
-}
-
 TensorView Buffer::view(DType dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides) const {
-  return detail::checked_view(TensorView(data_, dtype, std::move(shape), std::move(strides)),
+  return detail::checked_view(TensorView(data(), dtype, std::move(shape), std::move(strides)),
                               bytes_ / static_cast<std::size_t>(byte_size(dtype)));
 }
 
