@@ -25,6 +25,7 @@ namespace cosmati {
 // fit is bad_argument).
 using Argument = std::variant<TensorView, double, std::int64_t, bool>;
 using Arguments = std::vector<std::pair<std::string, Argument>>;
+using Extents = std::vector<std::pair<std::string, std::int64_t>>;  // of axes, by name
 
 // What happens when a kernel is neither in memory nor in the disk cache. forbid: an Error{not_compiled} that names the facts,
 // never a compilation.
@@ -130,14 +131,15 @@ class COSMATI_API Function {
   void warm(const std::vector<Arguments>& sets, int threads = 0,
             const std::function<void(const WarmProgress&)>& progress = {}) const;
 
-  // The shapes and dtypes of outputs that `arguments` do not name, in declared order; an extent nothing binds is an Error.
+  // The shapes and dtypes of outputs that `arguments` do not name, in declared order. `extents` gives those of axes that no
+  // argument binds, by name; an extent that nothing gives, or that is given otherwise, is an Error.
   struct OutputShape {
     std::string name;
     DType dtype;
     std::vector<std::int64_t> shape;
   };
-  std::vector<OutputShape> missing_outputs(const Arguments& arguments) const;
-  std::vector<OutputShape> missing_outputs(std::span<const Argument* const> in_declared_order) const;
+  std::vector<OutputShape> missing_outputs(const Arguments& arguments, const Extents& extents = {}) const;
+  std::vector<OutputShape> missing_outputs(std::span<const Argument* const> in_declared_order, const Extents& extents = {}) const;
 
   // None of these compiles.
   std::vector<std::string> facts(const Arguments& arguments) const;           // what a kernel would rely on, one a string

@@ -94,6 +94,7 @@ Call::Call(PyFunction& function, nb::args args, nb::kwargs kwargs) : owner_(func
   const std::size_t count = signature_.parameters.size();
   objects_.resize(count);
   values_.resize(count);
+  pointers_.resize(count);
   made_.resize(count);
   arrays_.reserve(count);
   std::optional<std::string> device;
@@ -130,7 +131,7 @@ Call::Call(PyFunction& function, nb::args args, nb::kwargs kwargs) : owner_(func
   for (std::size_t i = 0; i < count; ++i) {
     if (!objects_[i].is_valid()) continue;
     if (signature_.parameters[i].kind == Kind::scalar)
-      values_[i] = scalar_of(objects_[i], signature_.parameters[i].name);
+      give(i, scalar_of(objects_[i], signature_.parameters[i].name));
     else
       borrow(i, objects_[i]);
   }
@@ -160,29 +161,44 @@ void Call::borrow(std::size_t parameter, nb::handle object) {
     like_ = object;
     producer_ = array.producer;
   }
-  values_[parameter] = std::move(array.view);
+  give(parameter, std::move(array.view));
+}
+
+void Call::give(std::size_t parameter, Argument value) {
+  values_[parameter] = std::move(value);
+  pointers_[parameter] = &values_[parameter];
 }
 
 Arguments Call::arguments() const {
   Arguments arguments;
   for (std::size_t i = 0; i < values_.size(); ++i)
-    if (values_[i]) arguments.emplace_back(signature_.parameters[i].name, *values_[i]);
+    if (pointers_[i]) arguments.emplace_back(signature_.parameters[i].name, values_[i]);
   return arguments;
 }
 
+std::vector<cosmati::Function::OutputShape> Call::missing() const {
+  const bool some = std::any_of(signature_.outs.begin(), signature_.outs.end(), [&](std::size_t i) { return !pointers_[i]; });
+  if (!some && extents_.empty()) return {};
+  return without_gil([&] { return function_->missing_outputs(in_order(), extents_); });
+}
+
 void Call::make_outputs() {
-  const bool missing = std::any_of(signature_.outs.begin(), signature_.outs.end(), [&](std::size_t i) { return !values_[i]; });
-  if (!missing) return;
-  const Arguments given = arguments();
-  auto shapes = without_gil([&] { return function_->missing_outputs(given); });
+  const auto shapes = missing();
   std::size_t next = 0;
   for (std::size_t i : signature_.outs) {
-    if (values_[i]) continue;
+    if (pointers_[i]) continue;
     const auto& shape = shapes[next++];
     objects_[i] = allocate(shape.dtype, shape.shape, producer_, shape.name);
     borrow(i, objects_[i]);
     made_[i] = true;
   }
+}
+
+void Call::sketch_outputs() {
+  const auto shapes = missing();
+  std::size_t next = 0;
+  for (std::size_t i : signature_.outs)
+    if (!pointers_[i]) give(i, TensorView(nullptr, shapes[next].dtype, shapes[next].shape)), ++next;
 }
 
 nb::object Call::results() {

@@ -5,6 +5,7 @@
 
 #include <cosmati/runtime.h>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,25 +29,32 @@ class Call {
   Call(PyFunction& function, nb::args args, nb::kwargs kwargs);
 
   const cosmati::Function& function() const { return *function_; }
-  // What the library takes; outputs that were not given are missing.
+  // What the library takes, in declared order; null where it is left out.
+  std::span<const Argument* const> in_order() const { return pointers_; }
+  // The same by name.
   Arguments arguments() const;
   // Makes the outputs that were not given.
   void make_outputs();
+  // Gives them shapes without memory, for questions about a call.
+  void sketch_outputs();
   // The outputs in declared order: one, a tuple of several, or None.
   nb::object results();
 
  private:
+  std::vector<cosmati::Function::OutputShape> missing() const;
   void take_out(nb::handle out);
   void take_scalar(std::size_t parameter, nb::handle value);
   void borrow(std::size_t parameter, nb::handle object);
+  void give(std::size_t parameter, Argument value);
 
   PyFunction& owner_;
   const PyFunction::Signature& signature_;
   const cosmati::Function* function_ = nullptr;
-  std::vector<nb::object> objects_;              // by parameter; outs that were made too
-  std::vector<Array> arrays_;                    // what is borrowed
-  std::vector<std::optional<Argument>> values_;  // by parameter
-  std::vector<std::pair<std::string, std::int64_t>> extents_;
+  std::vector<nb::object> objects_;  // by parameter; outs that were made too
+  std::vector<Array> arrays_;        // what is borrowed
+  std::vector<Argument> values_;     // by parameter, where there is a pointer
+  std::vector<const Argument*> pointers_;
+  Extents extents_;  // that were given by name
   nb::handle like_;  // the first array among the inputs: outputs are made as it was
   Producer producer_ = Producer::numpy;
   std::vector<bool> made_;  // by parameter: outputs that this call made

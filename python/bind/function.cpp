@@ -73,12 +73,20 @@ int clear(PyObject* self) {
 PyType_Slot slots[] = {
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
 
-Options options_of(std::map<std::string, std::string> knobs, std::optional<std::string> plan) {
+// What load() and program() were told; the keys are those of cosmati._programs.
+struct Told {
+  explicit Told(nb::dict told) {
+    device = nb::cast<std::string>(told["device"]);
+    threads = nb::cast<int>(told["threads"]);
+    options.knobs = nb::cast<std::map<std::string, std::string>>(told["knobs"]);
+    options.plan = nb::cast<std::optional<std::string>>(told["plan"]);
+    options.cache = nb::cast<std::optional<std::string>>(told["cache"]);
+    options.jit = nb::cast<bool>(told["jit"]) ? Jit::allow : Jit::forbid;
+  }
+  std::string device;
+  int threads;
   Options options;
-  options.knobs = std::move(knobs);
-  options.plan = std::move(plan);
-  return options;
-}
+};
 
 // ---- judgement -----------------------------------------------------------------------------------------------------
 // The elements of a view, dense.
@@ -128,14 +136,14 @@ std::vector<Judgement> check(PyFunction& self, nb::args args, nb::kwargs kwargs)
 nb::object run(PyFunction& self, nb::args args, nb::kwargs kwargs) {
   Call call(self, args, kwargs);
   call.make_outputs();
-  const Arguments arguments = call.arguments();
-  without_gil([&] { call.function()(arguments); });
+  without_gil([&] { call.function().call(call.in_order()); });
   return call.results();
 }
 
 template <class Ask>
-std::string ask(PyFunction& self, nb::args args, nb::kwargs kwargs, const Ask& question) {
+auto ask(PyFunction& self, nb::args args, nb::kwargs kwargs, const Ask& question) {
   Call call(self, args, kwargs);
+  call.sketch_outputs();
   const Arguments arguments = call.arguments();
   return without_gil([&] { return question(call.function(), arguments); });
 }
@@ -269,6 +277,13 @@ Raises Error, naming the argument and the rule, and then nothing is written.)")
           nb::arg("args"), nb::arg("kwargs"), nb::sig("def plan(self, *args, **kwargs) -> str"),
           "The plan for arguments like these, as canonical JSON; load(..., plan=TEXT) replays it. Nothing is compiled.")
       .def(
+          "facts",
+          [](PyFunction& self, nb::args args, nb::kwargs kwargs) {
+            return ask(self, args, kwargs, [](const auto& f, const auto& arguments) { return f.facts(arguments); });
+          },
+          nb::arg("args"), nb::arg("kwargs"), nb::sig("def facts(self, *args, **kwargs) -> list[str]"),
+          "What a kernel for arguments like these relies on, one condition a string. Nothing is compiled.")
+      .def(
           "source",
           [](PyFunction& self, nb::args args, nb::kwargs kwargs) {
             std::string as = "tile";
@@ -314,24 +329,20 @@ Raises Error, naming the argument and the rule, and then nothing is written.)")
       .def_prop_ro("compiles", &PyFunction::compiles, "How many kernels this function compiled.")
       .def("__repr__", [](PyFunction& self) { return self.repr(); });
 
-  m.def("_load", [](const std::string& spec, std::string device, int threads, std::map<std::string, std::string> knobs,
-                    std::optional<std::string> plan) {
-    Program program = without_gil([&] { return cosmati::load(spec); });
-    return PyFunction(std::move(program), nb::object(), std::move(device), threads,
-                      options_of(std::move(knobs), std::move(plan)));
+  m.def("_load", [](const std::string& spec, nb::dict told) {
+    const Told t(told);
+    return PyFunction(without_gil([&] { return cosmati::load(spec); }), nb::object(), t.device, t.threads, t.options);
   });
-  m.def("_parse", [](const std::string& text, const std::string& file, std::string device, int threads,
-                     std::map<std::string, std::string> knobs, std::optional<std::string> plan) {
-    std::vector<Program> programs = without_gil([&] { return parse(text, file); });
+  m.def("_parse", [](const std::string& text, const std::string& file, nb::dict told) {
+    const Told t(told);
     std::vector<PyFunction> functions;
-    for (Program& program : programs)
-      functions.emplace_back(std::move(program), nb::object(), device, threads, options_of(knobs, plan));
+    for (Program& program : without_gil([&] { return parse(text, file); }))
+      functions.emplace_back(std::move(program), nb::object(), t.device, t.threads, t.options);
     return functions;
   });
-  m.def("_capture", [](const std::string& name, nb::object body, std::string device, int threads,
-                       std::map<std::string, std::string> knobs, std::optional<std::string> plan) {
-    Program program = capture(name, body.ptr());
-    return PyFunction(std::move(program), body, std::move(device), threads, options_of(std::move(knobs), std::move(plan)));
+  m.def("_capture", [](const std::string& name, nb::object body, nb::dict told) {
+    const Told t(told);
+    return PyFunction(capture(name, body.ptr()), body, t.device, t.threads, t.options);
   });
 }
 

@@ -1,6 +1,7 @@
 # Where programs come from: a spec, a text, or a Python function.
 # SPDX-License-Identifier: Apache-2.0
 """Ways to programs."""
+import os
 from typing import Any, Callable, Mapping, Optional, Union, overload
 
 from cosmati import _core
@@ -8,8 +9,15 @@ from cosmati._core import Function
 from cosmati._errors import Error
 
 
-def _options(device: Optional[str], threads: int, knobs: Optional[Mapping[str, Any]], plan: Optional[str]):
-    return device or "", threads, {name: str(value) for name, value in (knobs or {}).items()}, plan
+def _options(device, threads, knobs, plan, cache, jit):
+    return {
+        "device": device or "",
+        "threads": threads,
+        "knobs": {name: str(value) for name, value in (knobs or {}).items()},
+        "plan": plan,
+        "cache": None if cache is None else os.fspath(cache),
+        "jit": jit,
+    }
 
 
 def load(
@@ -19,17 +27,18 @@ def load(
     threads: int = 0,
     knobs: Optional[Mapping[str, Any]] = None,
     plan: Optional[str] = None,
+    cache: Union[str, os.PathLike, None] = None,
+    jit: bool = True,
 ) -> Function:
     """The program of a file, of FILE:NAME, or a shipped one by its name (see shipped_programs()).
 
     device: "cpu", "sim" or "oracle"; else COSMATI_DEVICE, else the CPU. threads: of the CPU; 0 is all cores. knobs: exact settings of
-    the plan. plan: JSON of a plan to replay.
+    the plan. plan: JSON of a plan to replay. cache: folder of compiled kernels, "" for none; else COSMATI_CACHE_DIR, else the user's cache
+    folder. jit: False raises Error(not_compiled) where a kernel is neither in memory nor in the cache.
 
     Raises Error with code bad_file, unknown_name, syntax and line and column; knobs and plans are checked on the first call.
     """
-    import os
-
-    return _core._load(os.fspath(spec), *_options(device, threads, knobs, plan))
+    return _core._load(os.fspath(spec), _options(device, threads, knobs, plan, cache, jit))
 
 
 @overload
@@ -43,6 +52,8 @@ def program(
     threads: int = 0,
     knobs: Optional[Mapping[str, Any]] = None,
     plan: Optional[str] = None,
+    cache: Union[str, os.PathLike, None] = None,
+    jit: bool = True,
 ) -> Function: ...
 @overload
 def program(
@@ -52,6 +63,8 @@ def program(
     threads: int = 0,
     knobs: Optional[Mapping[str, Any]] = None,
     plan: Optional[str] = None,
+    cache: Union[str, os.PathLike, None] = None,
+    jit: bool = True,
 ) -> Callable[[Callable[[], Any]], Function]: ...
 def program(
     source: Union[str, Callable[[], Any], None] = None,
@@ -61,6 +74,8 @@ def program(
     threads: int = 0,
     knobs: Optional[Mapping[str, Any]] = None,
     plan: Optional[str] = None,
+    cache: Union[str, os.PathLike, None] = None,
+    jit: bool = True,
 ) -> Any:
     """A program from a text, or, as a decorator, from a Python function of no arguments that describes it.
 
@@ -69,14 +84,14 @@ def program(
 
     Raises Error with code syntax, unknown_name.
     """
-    options = _options(device, threads, knobs, plan)
+    told = {"device": device, "threads": threads, "knobs": knobs, "plan": plan, "cache": cache, "jit": jit}
     if source is None:
-        return lambda function: program(function, name=name, device=device, threads=threads, knobs=knobs, plan=plan)
+        return lambda function: program(function, name=name, **told)
     if callable(source):
-        return _core._capture(name or source.__name__, source, *options)
+        return _core._capture(name or source.__name__, source, _options(**told))
     if not isinstance(source, str):
         raise Error(f"a program is a text or a function, not an object of type {type(source).__name__}", "bad_argument")
-    found = _core._parse(source, "<text>", *options)
+    found = _core._parse(source, "<text>", _options(**told))
     names = [function.name for function in found]
     if name is None and len(found) == 1:
         return found[0]

@@ -174,6 +174,18 @@ class Solver {
   Solver(const ir::Program& p, const std::vector<const TensorView*>& views, std::vector<std::optional<ops::Scalar>> scalars)
       : p_(p), views_(views), extents_(p.axes.size(), unknown), origin_(p.axes.size()), scalars_(std::move(scalars)) {}
 
+  // Before anything else: what arguments and declarations say is held against it.
+  void give(const std::string& name, std::int64_t extent) {
+    bool found = false;
+    for (std::uint32_t a = 0; a < p_.axes.size(); ++a) {
+      if (!p_.axes[a].in_dims || p_.axes[a].name != name) continue;
+      found = true;
+      if (extent < 0) refuse(ErrorCode::bad_argument, fmt::format("axis {} cannot have the extent {}", name, extent));
+      set(a, extent, "the call");
+    }
+    if (!found) refuse(ErrorCode::bad_argument, fmt::format("{} has no parameter or axis `{}`", p_.name, name));
+  }
+
   void solve() {
     for (bool progress = true; progress;) {
       progress = dimensions(false);
@@ -481,6 +493,8 @@ Bound bind(const Instances& instances, Matched matched, BindOptions options) {
     views[index] = &view;
   }
   Solver solver(p, views, std::move(scalars));
+  if (options.extents)
+    for (const auto& [name, extent] : *options.extents) solver.give(name, extent);
   solver.solve();
   bound.inputs.extents = solver.extents();
   bound.inputs.scalars = solver.scalars();

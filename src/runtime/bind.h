@@ -59,6 +59,7 @@ std::vector<const Argument*> match(const language::Signature& signature, const A
 struct BindOptions {
   bool missing_outputs = false;
   bool read_data = true;
+  const Extents* extents = nullptr;  // of axes that no argument gives
 };
 Bound bind(const Instances& instances, Matched matched, BindOptions options);
 Bound bind(const Instances& instances, const Arguments& arguments, BindOptions options);

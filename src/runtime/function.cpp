@@ -75,12 +75,13 @@ Kernel Function::kernel(const Arguments& arguments) const {
   return Kernel(impl->kernels.get(*bound.instance, facts).kernel);
 }
 
-std::vector<Function::OutputShape> Function::missing_outputs(const Arguments& arguments) const {
-  return missing_outputs(runtime::match(impl_->signature(), arguments));
+std::vector<Function::OutputShape> Function::missing_outputs(const Arguments& arguments, const Extents& extents) const {
+  return missing_outputs(runtime::match(impl_->signature(), arguments), extents);
 }
 
-std::vector<Function::OutputShape> Function::missing_outputs(std::span<const Argument* const> in_declared_order) const {
-  Bound bound = runtime::bind(impl_->instances, in_declared_order, {true, false});
+std::vector<Function::OutputShape> Function::missing_outputs(std::span<const Argument* const> in_declared_order,
+                                                             const Extents& extents) const {
+  Bound bound = runtime::bind(impl_->instances, in_declared_order, {true, false, &extents});
   std::vector<OutputShape> shapes;
   for (std::uint32_t t : bound.missing)
     shapes.push_back({bound.instance->program.tensors[t].name, bound.inputs.tensors[t].dtype, bound.inputs.tensors[t].shape});

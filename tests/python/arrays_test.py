@@ -217,6 +217,16 @@ class Refused(ArraysTest):
         x = normal(3)
         self.refused("nothing gives the extent of axis j, dimension 1 of y", lambda: f(x))
         np.testing.assert_array_equal(f(x, out=np.empty((3, 2), f32)), np.stack([x, x], 1))
+        for device in DEVICES:
+            np.testing.assert_array_equal(f(x, j=2, device=device), np.stack([x, x], 1))
+        self.assertEqual(f(x, j=0).shape, (3, 0))
+        self.assertEqual(f(x, j=np.int64(2), i=3).shape, (3, 2))
+        self.assertIn("plan of spread", f.explain(x, j=2))
+        self.refused("axis i is 4 in the call but 3 in dimension 0 of x", lambda: f(x, j=2, i=4), "extent_mismatch")
+        self.refused("axis j is 3 in the call but 2 in dimension 1 of y", lambda: f(x, j=3, out=np.empty((3, 2), f32)), "extent_mismatch")
+        self.refused("axis j cannot have the extent -1", lambda: f(x, j=-1))
+        self.refused("the extent of axis j is an integer", lambda: f(x, j=2.0))
+        self.refused("spread has no parameter `k`", lambda: f(x, k=2))
 
 
 class Types(ArraysTest):

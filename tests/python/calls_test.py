@@ -155,6 +155,8 @@ class Calls(ArraysTest):
         plan = f.plan(x)
         self.assertEqual(json.loads(plan)["program"], "softmax")
         np.testing.assert_array_equal(co.load("softmax", plan=plan)(x), f(x))
+        self.assertTrue(all(isinstance(fact, str) for fact in f.facts(x)))
+        self.assertNotEqual(f.facts(x), f.facts(x.T))
         self.assertIn("program softmax(in x: f32[row, col]", f.source(x))
         self.assertIn("kernel", f.source(x, as_="kernel"))
         self.refused("not emitted as `ptx`", lambda: f.source(x, as_="ptx"))
@@ -162,6 +164,11 @@ class Calls(ArraysTest):
         with self.assertRaises(co.Error) as raised:
             co.load("softmax", knobs={"no_such_knob": 1})(x)
         self.assertEqual(raised.exception.code, "unknown_knob")
+
+    def test_compiling_can_be_forbidden(self):
+        with self.assertRaises(co.Error) as raised:
+            co.load("softmax", jit=False, cache="")(normal(4, 16))
+        self.assertEqual(raised.exception.code, "not_compiled")
 
     def test_check_judges_by_the_oracle(self):
         f, x = co.load("softmax"), normal(4, 16)
