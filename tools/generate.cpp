@@ -8,11 +8,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
 
 #include <cosmati/error.h>
 
 #include "ops/ops.h"
+#include "support/distinct.h"
 
 namespace cosmati::tools {
 namespace {
@@ -110,17 +110,11 @@ void fill_index(const TensorView& view, const Random& random, const std::string&
     refuse(name, fmt::format("{} distinct integers do not fit into {} .. {}", elements, lo, hi));
 
   std::vector<std::int64_t> values(static_cast<std::size_t>(elements));
-  if (contract->distinct) {  // a partial Fisher-Yates shuffle of lo .. hi that keeps only the places it moved
-    std::unordered_map<std::uint64_t, std::uint64_t> moved;
-    auto at = [&](std::uint64_t k) {
-      auto it = moved.find(k);
-      return it == moved.end() ? k : it->second;
-    };
-    for (std::uint64_t i = 0; i < values.size(); ++i) {
-      const std::uint64_t j = i + random.below(i, span - i), drawn = at(j);
-      moved[j] = at(i);
-      values[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(lo) + drawn);
-    }
+  if (contract->distinct) {
+    const auto drawn =
+        support::draw_distinct(span, values.size(), [&](std::uint64_t i, std::uint64_t n) { return random.below(i, n); });
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(lo) + drawn[i]);
   } else {
     for (std::uint64_t i = 0; i < values.size(); ++i)
       values[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(lo) + random.below(i, span));

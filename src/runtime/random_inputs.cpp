@@ -7,6 +7,7 @@
 #include <random>
 
 #include "runtime/bind.h"
+#include "support/distinct.h"
 
 namespace cosmati::runtime {
 
@@ -48,7 +49,7 @@ std::optional<OwnedInputs> random_inputs(const ir::Program& p, std::uint64_t see
       auto lo = axis.lo ? launch_value(p, *axis.lo, extents, scalars) : ops::Scalar{};
       auto hi = launch_value(p, *axis.hi, extents, scalars);
       if (!lo || !hi) continue;
-      extents[a] = std::clamp<std::int64_t>(hi->i - lo->i, 0, 64);
+      extents[a] = static_cast<std::int64_t>(std::clamp<__int128>(__int128{hi->i} - lo->i, 0, 64));
       progress = true;
     }
     for (std::size_t s = 0; s < scalars.size(); ++s) {
@@ -81,23 +82,22 @@ std::optional<OwnedInputs> random_inputs(const ir::Program& p, std::uint64_t see
     if (is_int(tensor.dtype)) {
       auto lo = tensor.contract.lo ? launch_value(p, *tensor.contract.lo, extents, scalars) : std::nullopt;
       auto hi = tensor.contract.hi ? launch_value(p, *tensor.contract.hi, extents, scalars) : std::nullopt;
-      std::int64_t first = lo ? lo->i : hi ? std::min<std::int64_t>(0, hi->i - 4) : is_signed(tensor.dtype) ? -4 : 0;
-      std::int64_t last = hi ? hi->i : first + 9;
-      if (byte_size(tensor.dtype) < 8) {  // contracts may be wider than the type
-        const std::int64_t values = std::int64_t{1} << (8 * byte_size(tensor.dtype)),
-                           least = is_signed(tensor.dtype) ? -values / 2 : 0;
-        first = std::max(first, least);
-        last = std::min(last, least + values);
-      }
+      // 128 bits hold every bound and every count of integers.
+      __int128 first = lo ? __int128{lo->i} : hi ? std::min<__int128>(0, __int128{hi->i} - 4) : is_signed(tensor.dtype) ? -4 : 0;
+      __int128 last = hi ? __int128{hi->i} : first + 9;
+      const __int128 all = __int128{1} << (8 * byte_size(tensor.dtype)), least = is_signed(tensor.dtype) ? -all / 2 : 0;
+      first = std::max(first, least);  // contracts may be wider than the type
+      last = std::min(last, least + all);
       if (elements > 0 && last <= first) return std::nullopt;
+      const auto span = static_cast<std::uint64_t>(std::max<__int128>(0, last - first));
+      auto value = [&](std::uint64_t drawn) { return static_cast<std::int64_t>(first + drawn); };
       if (tensor.contract.distinct) {
-        if (last - first < elements) return std::nullopt;
-        std::vector<std::int64_t> pool(last - first);
-        for (std::size_t i = 0; i < pool.size(); ++i) pool[i] = first + static_cast<std::int64_t>(i);
-        std::shuffle(pool.begin(), pool.end(), random);
-        for (std::int64_t i = 0; i < elements; ++i) values[i].i = pool[i];
+        const auto count = static_cast<std::uint64_t>(elements);
+        if (span < count) return std::nullopt;
+        const auto drawn = support::draw_distinct(span, count, [&](std::uint64_t, std::uint64_t n) { return random() % n; });
+        for (std::size_t i = 0; i < drawn.size(); ++i) values[i].i = value(drawn[i]);
       } else {
-        for (ops::Scalar& v : values) v.i = first + below(last - first);
+        for (ops::Scalar& v : values) v.i = value(random() % span);
       }
       if (tensor.contract.sorted && !view.shape.empty() && view.shape.back() > 0)
         for (std::int64_t i = 0; i < elements; i += view.shape.back())

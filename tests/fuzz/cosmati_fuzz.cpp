@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +43,7 @@ struct Shared {
   Counts counts;
   std::uint64_t seed;  // of the program that runs now
   bool failed;
+  std::uint64_t peak_mib, peak_seed;  // the most memory that a process held, and the program that asked for it
 };
 
 Case case_of(std::uint64_t seed, const Generated& g) {
@@ -87,14 +89,26 @@ Case read_case(const std::string& path) {
   return c;
 }
 
+void note_memory(Shared& shared) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto mib = static_cast<std::uint64_t>(usage.ru_maxrss) >> 10;
+  if (mib <= shared.peak_mib) return;
+  shared.peak_mib = mib;
+  shared.peak_seed = shared.seed;
+}
+
 // Runs programs until time is up or one fails; a signal ends only this process.
 void work(const Settings& s, Shared& shared, std::chrono::steady_clock::time_point end) {
+  limit_memory();
   for (; shared.counts.programs < s.programs && std::chrono::steady_clock::now() < end; ++shared.seed) {
     ++shared.counts.programs;
     alarm(60);
     Case c = case_of(shared.seed, generate(shared.seed));
     c.tell = s.refusals;
-    if (execute(c, shared.counts)) {
+    const bool failed = execute(c, shared.counts).has_value();
+    note_memory(shared);
+    if (failed) {
       shared.failed = true;
       std::fflush(stdout);
       _exit(0);
@@ -158,6 +172,7 @@ int fuzz(const Settings& s) {
            failure ? *failure : Failure{"not again", "it failed once in a process that ran other programs before"});
     ++shared->seed;
   }
+  fmt::print("memory {} MiB at most, since seed {}\n", shared->peak_mib, shared->peak_seed);
   return summary(shared->counts, failures);
 }
 

@@ -3,12 +3,21 @@
 #include "fuzz/shrink.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define COSMATI_SANITIZED 1
+#elif defined(__has_feature)
+#define COSMATI_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define COSMATI_SANITIZED 0
+#endif
 
 namespace cosmati::fuzz {
 namespace {
@@ -27,6 +36,14 @@ void copy(char* to, std::size_t room, const std::string& from) {
 
 }  // namespace
 
+void limit_memory() {
+#if !COSMATI_SANITIZED
+  constexpr rlim_t most = rlim_t{512} << 20;
+  const rlimit limit{most, most};
+  setrlimit(RLIMIT_DATA, &limit);
+#endif
+}
+
 std::optional<Failure> execute_apart(const Case& c, int seconds, Counts* counts) {
   void* memory = mmap(nullptr, sizeof(Report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return Failure{"no memory", ""};
@@ -35,6 +52,7 @@ std::optional<Failure> execute_apart(const Case& c, int seconds, Counts* counts)
   const pid_t child = fork();
   if (child == 0) {
     alarm(static_cast<unsigned>(seconds));
+    limit_memory();
     if (auto failure = execute(c, report->counts)) {
       copy(report->kind, sizeof report->kind, failure->kind);
       copy(report->detail, sizeof report->detail, failure->detail);

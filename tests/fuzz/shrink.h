@@ -6,7 +6,12 @@
 
 namespace cosmati::fuzz {
 
-// Runs a case in a process of its own; a signal or more than `seconds` is a failure. What it counts is added to `counts`, if any.
+// Of a process that runs programs: far above what a small program needs, so that one that asks for more, and memory that outlives
+// programs, fail as an allocation. Sanitizers reserve more than this at their start: nothing is limited under them.
+void limit_memory();
+
+// Runs a case in a process of its own; a signal, more than `seconds`, or too much memory is a failure. What it counts is added to
+// `counts`, if any.
 std::optional<Failure> execute_apart(const Case& c, int seconds = 30, Counts* counts = nullptr);
 
 struct Shrunk {
