@@ -8,7 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build=(ccache cmake g++ libcli11-dev libfmt-dev libisl-dev libxxhash-dev llvm-19-dev ninja-build nlohmann-json3-dev)
 test=(libgmock-dev libgtest-dev python3 python3-dev python3-numpy python3-venv)
-check=(clang-19 clang-format-19 clang-tidy-19 git)
+check=(clang-19 clang-format-19 clang-tidy-19 git libclang-rt-19-dev)
 
 wanted=()
 [ $# -gt 0 ] || set -- build
