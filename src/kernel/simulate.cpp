@@ -44,12 +44,12 @@ class DefaultFloats {
 
 template <class F>
 F larger(F a, F b) {
-  if (a != a || b != b) return a != a ? a : b;
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? a : b;
   return a < b || (a == b && std::signbit(a)) ? b : a;
 }
 template <class F>
 F smaller(F a, F b) {
-  if (a != a || b != b) return a != a ? a : b;
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? a : b;
   return b < a || (a == b && std::signbit(b)) ? b : a;
 }
 std::uint64_t u(std::int64_t a) { return static_cast<std::uint64_t>(a); }
@@ -257,9 +257,7 @@ class Run {
   }
 
   std::uint64_t reference(const Instruction& i, std::uint64_t a, std::uint64_t b, std::uint64_t c) const {
-    const std::uint64_t slots[3] = {a, b, c};
-    Scalar args[3];
-    for (int n = 0; n < ops::info(i.op).arity; ++n) args[n] = scalar_of_slot(i.from, slots[n]);
+    const Scalar args[3] = {scalar_of_slot(i.from, a), scalar_of_slot(i.from, b), scalar_of_slot(i.from, c)};
     return slot_of_scalar(i.to, ops::reference(i.op, i.from, i.to, args));
   }
 

@@ -172,7 +172,10 @@ int fuzz(const Settings& s) {
            failure ? *failure : Failure{"not again", "it failed once in a process that ran other programs before"});
     ++shared->seed;
   }
-  fmt::print("memory {} MiB at most, since seed {}\n", shared->peak_mib, shared->peak_seed);
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  fmt::print("CPU time {} s, memory {} MiB at most, since seed {}\n", usage.ru_utime.tv_sec + usage.ru_stime.tv_sec,
+             shared->peak_mib, shared->peak_seed);
   return summary(shared->counts, failures);
 }
 

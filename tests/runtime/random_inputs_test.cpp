@@ -22,7 +22,9 @@ std::vector<std::int64_t> random_integers(const std::string& contract) {
     if (!owned) continue;
     const auto* x = reinterpret_cast<const std::int64_t*>(owned->storage[0].data());
     const std::int64_t n = owned->inputs.tensors[0].elements();
-    if (contract.ends_with("distinct")) EXPECT_EQ(std::set<std::int64_t>(x, x + n).size(), static_cast<std::size_t>(n));
+    if (contract.ends_with("distinct")) {
+      EXPECT_EQ(std::set<std::int64_t>(x, x + n).size(), static_cast<std::size_t>(n));
+    }
     all.insert(all.end(), x, x + n);
   }
   return all;
