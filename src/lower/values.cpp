@@ -157,7 +157,7 @@ void Lowering::emit_store(const ir::Store& store, Scope* s) {
   });
 }
 
-// v[a := e] on an array of a stream: an index into it.
+// v[a := e] on an array of a stream, or on what an earlier phase kept of it: an index into it.
 ExprId Lowering::emit_replaced(const ir::Replace& replace, const ir::Value& value, Scope* s) {
   Array array;
   if (auto kept = kept_.find(replace.of); kept != kept_.end())

@@ -49,6 +49,7 @@ std::optional<Failure> execute_apart(const Case& c, int seconds, Counts* counts)
   if (memory == MAP_FAILED) return Failure{"no memory", ""};
   auto* report = static_cast<Report*>(memory);
   if (counts) report->counts = *counts;
+  std::fflush(stdout);  // else both processes write what it holds
   const pid_t child = fork();
   if (child == 0) {
     alarm(static_cast<unsigned>(seconds));
