@@ -169,6 +169,23 @@ struct Judgement {
 // `before` are the arguments as they were before the run (an inout's old contents); `after` holds the outputs.
 COSMATI_API std::vector<Judgement> judge(const Program& program, const Arguments& before, const Arguments& after);
 
+// judge() in two steps: the oracle's results for some arguments, computed once, and any number of runs held against them.
+// A handle; copies share the results. Immutable, thread-safe.
+class COSMATI_API Judge {
+ public:
+  // Runs the oracle. `before`: as in judge(); outputs may be left out where the rest binds their extents, and the data of outs is
+  // not read. Throws Error for arguments that a call would refuse, and where memory cannot hold the results.
+  Judge(const Program& program, const Arguments& before);
+  // `after` holds what some run wrote: every out and inout, in any order; what else it names is not looked at. Throws
+  // Error{bad_argument, extent_mismatch} where one is missing, or is not of the type and shape that the program writes.
+  std::vector<Judgement> operator()(const Arguments& after) const;
+
+  struct COSMATI_HIDDEN Impl;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
 // The contract of an integer tensor parameter at these arguments (only shapes, dtypes and scalars are read; data may be null):
 // lo <= element < hi where bounded.
 struct ContractBounds {

@@ -14,6 +14,7 @@
 
 #include "bind/call.h"
 #include "bind/errors.h"
+#include "bind/judge.h"
 
 namespace cosmati::python {
 namespace {
@@ -210,6 +211,7 @@ std::string PyFunction::repr() {
 }
 
 void bind_function(nb::module_& m) {
+  bind_judge(m);
   nb::class_<Program::Parameter>(m, "Parameter", "One parameter of a program, as it was declared.")
       .def_prop_ro("name", [](const Program::Parameter& p) { return p.name; })
       .def_prop_ro(
@@ -262,6 +264,10 @@ Raises Error, naming the argument and the rule, and then nothing is written.)")
           "check", [](PyFunction& self, nb::args args, nb::kwargs kwargs) { return check(self, args, kwargs); }, nb::arg("args"),
           nb::arg("kwargs"), nb::sig("def check(self, *args, **kwargs) -> list[Judgement]"),
           "Run on copies of what is written, and hold every output against the float64 oracle.")
+      .def(
+          "judge", [](PyFunction& self, nb::args args, nb::kwargs kwargs) { return PyJudge(self, args, kwargs); },
+          nb::arg("args"), nb::arg("kwargs"), nb::sig("def judge(self, *args, **kwargs) -> Judge"),
+          "Run the oracle only, on arguments like these, and return what holds any arrays against its results.")
       .def(
           "explain",
           [](PyFunction& self, nb::args args, nb::kwargs kwargs) {

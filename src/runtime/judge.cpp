@@ -44,17 +44,21 @@ void write(const oracle::Array& array, const TensorView& view) {
   });
 }
 
-std::vector<Judgement> judge(const ir::Program& p, const oracle::Inputs& inputs, const std::vector<TensorView>& got) {
-  oracle::Result wide = oracle::run(p, inputs, {oracle::Mode::wide, {}, {}, false});
-  oracle::Result typed;
-  bool needs_typed = false;
-  for (const ir::Tensor& t : p.tensors) needs_typed = needs_typed || (t.access != ir::Access::in && !is_float(t.dtype));
-  if (needs_typed) typed = oracle::run(p, inputs, {oracle::Mode::typed, {}, {}, false});
+Reference reference(const ir::Program& p, const oracle::Inputs& inputs) {
+  Reference made{oracle::run(p, inputs, {oracle::Mode::wide, {}, {}, false}), {}};
+  for (const ir::Tensor& t : p.tensors)
+    if (t.access != ir::Access::in && !is_float(t.dtype) && !made.typed)
+      made.typed = oracle::run(p, inputs, {oracle::Mode::typed, {}, {}, false});
+  return made;
+}
+
+std::vector<Judgement> judge(const ir::Program& p, const Reference& reference, const std::vector<TensorView>& got) {
   std::vector<Judgement> judgements;
   std::size_t o = 0;
   for (std::size_t t = 0; t < p.tensors.size(); ++t) {
     if (p.tensors[t].access == ir::Access::in) continue;
-    const oracle::Array& ref = wide.outputs[o];
+    const oracle::Array& ref = reference.wide.outputs[o];
+    const std::vector<ops::Scalar>& typed = reference.typed ? reference.typed->outputs[o].values : ref.values;
     const TensorView& view = got[o];
     Judgement j;
     j.output = p.tensors[t].name;
@@ -62,8 +66,7 @@ std::vector<Judgement> judge(const ir::Program& p, const oracle::Inputs& inputs,
       ops::Scalar s = ops::load(view.dtype, element);
       bool is_real = is_float(view.dtype);
       double value = is_real ? s.f : static_cast<double>(s.i), bound = ref.error[i];
-      double expected =
-          is_real ? ref.values[i].f : static_cast<double>(needs_typed ? typed.outputs[o].values[i].i : ref.values[i].i);
+      double expected = is_real ? ref.values[i].f : static_cast<double>(typed[i].i);
       double distance = std::fabs(value - expected);
       bool ok;
       if (is_real) {
@@ -71,7 +74,7 @@ std::vector<Judgement> judge(const ir::Program& p, const oracle::Inputs& inputs,
         if (!std::isfinite(expected) && std::isfinite(bound) && !same_float(value, expected)) ok = false;
         if (!same_float(value, expected) && bound > std::fabs(expected) && bound > 1e-30) ++j.unjudged;
       } else {
-        ok = s.i == typed.outputs[o].values[i].i ||
+        ok = s.i == typed[i].i ||
              (bound > 0 && (std::isinf(bound) || std::fabs(value - static_cast<double>(ref.values[i].i)) <= bound));
         if (bound > 0) ++j.unjudged;
       }

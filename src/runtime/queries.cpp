@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "runtime/bind.h"
 #include "runtime/judge.h"
 #include "runtime/within_memory.h"
@@ -10,6 +12,48 @@ namespace cosmati {
 
 using runtime::Bound;
 using runtime::within_memory;
+
+struct Judge::Impl {
+  explicit Impl(const Program& of) : instances(of) {}
+
+  runtime::Instances instances;
+  std::shared_ptr<const runtime::Instance> instance;
+  std::vector<std::int64_t> extents;
+  runtime::Reference reference;
+};
+
+Judge::Judge(const Program& program, const Arguments& before) {
+  auto made = std::make_shared<Impl>(program);
+  const Bound bound = runtime::bind(made->instances, before, {true, true});
+  made->instance = bound.instance;
+  made->extents = bound.inputs.extents;
+  made->reference = within_memory(program, [&] { return runtime::reference(bound.instance->program, bound.inputs); });
+  impl_ = std::move(made);
+}
+
+std::vector<Judgement> Judge::operator()(const Arguments& after) const {
+  const ir::Program& p = impl_->instance->program;
+  std::vector<TensorView> got;
+  for (std::size_t t = 0, o = 0; t < p.tensors.size(); ++t) {
+    const ir::Tensor& tensor = p.tensors[t];
+    if (tensor.access == ir::Access::in) continue;
+    const auto named = [&](const auto& argument) { return argument.first == tensor.name; };
+    const auto given = std::find_if(after.begin(), after.end(), named);
+    const auto* view = given == after.end() ? nullptr : std::get_if<TensorView>(&given->second);
+    if (!view || (!view->data && view->elements() > 0))
+      throw Error(ErrorCode::bad_argument, {}, fmt::format("there is no array to judge for the output {}", tensor.name));
+    if (view->dtype != tensor.dtype)
+      throw Error(ErrorCode::bad_argument, {},
+                  fmt::format("{} is {}, but {} writes {}", tensor.name, name(view->dtype), p.name, name(tensor.dtype)));
+    const std::vector<std::int64_t>& shape = impl_->reference.wide.outputs[o++].shape;
+    if (view->shape != shape)
+      throw Error(ErrorCode::extent_mismatch, {},
+                  fmt::format("{} is [{}], but {} writes [{}]", tensor.name, fmt::join(view->shape, ", "), p.name,
+                              fmt::join(shape, ", ")));
+    got.push_back(*view);
+  }
+  return runtime::judge(p, impl_->reference, got);
+}
 
 std::vector<Judgement> judge(const Program& program, const Arguments& before, const Arguments& after) {
   runtime::Instances instances(program);
@@ -21,7 +65,7 @@ std::vector<Judgement> judge(const Program& program, const Arguments& before, co
     if (p.tensors[t].access != ir::Access::in) got.push_back(results.inputs.tensors[t]);
   // Outputs bind extents too: the run is judged at the extents it had.
   bound.inputs.extents = results.inputs.extents;
-  return within_memory(program, [&] { return runtime::judge(p, bound.inputs, got); });
+  return within_memory(program, [&] { return runtime::judge(p, runtime::reference(p, bound.inputs), got); });
 }
 
 Probe probe(const Program& program, const Arguments& arguments, const std::string& name) {

@@ -88,6 +88,34 @@ class Calls(ArraysTest):
         self.assertTrue(all(f.check(x, y)))
         np.testing.assert_array_equal(x, before)
 
+    def test_judge_holds_what_anything_computed_against_the_oracle(self):
+        x = normal(4, 33)
+        judge = co.load("softmax").judge(x)
+        y = softmax(x).astype(np.float32)
+        (judgement,) = judge(y)
+        self.assertTrue(judgement.ok)
+        self.assertTrue(all(judge({"y": np.asfortranarray(y)})))
+        y[2, 5] *= 1.001
+        (judgement,) = judge(y)
+        self.assertEqual((judgement.ok, judgement.output, judgement.at), (False, "y", (2, 5)))
+        self.refused("y is [33, 4], but softmax writes [4, 33]", lambda: judge(y.T), "extent_mismatch")
+        self.refused("y is f64, but softmax writes f32", lambda: judge(y.astype(np.float64)))
+        self.refused("softmax has no output `x`", lambda: judge({"x": x}), also=["it writes y"])
+        self.refused("there is no array to judge for the output y", lambda: judge({}))
+        q, k, v = normal(1, 2, 3, 4), normal(1, 2, 5, 4), normal(1, 2, 5, 6)
+        f = co.load("attention")
+        o, lse = f(q, k, v)
+        self.assertTrue(all(f.judge(q, k, v)({"lse": lse, "o": o})))
+        self.refused("attention writes 2 arrays (o, lse), and one is given", lambda: f.judge(q, k, v)(o))
+
+    def test_judge_takes_inouts_as_they_are_after_the_run(self):
+        f = co.program("program p(inout x: f32[i], in y: f32[i]) { parallel i { x[i] = x + y } }")
+        x, y = normal(9), normal(9)
+        judge = f.judge(x, y)
+        self.assertFalse(all(judge(x)))
+        f(x, y)
+        self.assertTrue(all(judge(x)))
+
     def test_parameters_named_like_the_options(self):
         f = co.program("program p(in out: f32[i], out y: f32[i], device: f32) { parallel i { y[i] = out * device } }")
         x = normal(3)
