@@ -118,11 +118,11 @@ void bind_declarations(nb::module_& m) {
           "bytes", [](const DTypeValue& t) { return byte_size(t.dtype); }, "The size of an element.")
       .def(
           "__call__",
-          [](const DTypeValue& t, nb::handle x) {
+          [](const DTypeValue& t, ValueLike x) {
             Here here;
             return new_tile(cosmati::detail::cast(t.dtype, operand(x)));
           },
-          nb::arg("x"), nb::sig("def __call__(self, x) -> Tile"),
+          nb::arg("x"), nb::sig("def __call__(self, x: Value | float) -> Tile"),
           "The value as this type; float to integer truncates and saturates, NaN gives 0.")
       .def("__repr__", [](const DTypeValue& t) { return "cosmati." + object_name(t.dtype); });
   for (int i = 0; i < dtype_count; ++i) {
@@ -155,7 +155,7 @@ Axis("row") is bound by the dimensions of arguments, Axis("half", 2) is 0 .. 2, 
             else
               new (self) AxisValue(name, operand(range[0]), operand(range[1]));
           },
-          nb::arg("name"), nb::arg("range"), nb::sig("def __init__(self, name: str, *range) -> None"))
+          nb::arg("name"), nb::arg("range"), nb::sig("def __init__(self, name: str, *range: Value | float) -> None"))
       .def(
           "extent",
           [](const AxisValue& a) {
@@ -178,7 +178,7 @@ Axis("row") is bound by the dimensions of arguments, Axis("half", 2) is 0 .. 2, 
   nb::class_<Composite>(m, "Composite", "Axes of one tensor dimension, the last one fastest.");
   m.def(
       "dim", [](nb::args parts) { return Composite{nb::borrow<nb::tuple>(parts)}; }, nb::arg("axes"),
-      nb::sig("def dim(*axes) -> Composite"),
+      nb::sig("def dim(*axes: Value | float) -> Composite"),
       "One dimension or index of several axes, the last one fastest. A tuple says the same: [b, (g, r), d].");
 
   nb::class_<ParameterValue, Value>(
@@ -193,7 +193,7 @@ Axis("row") is bound by the dimensions of arguments, Axis("half", 2) is 0 .. 2, 
           nb::arg("index"))
       .def(
           "__setitem__",
-          [](const ParameterValue& p, nb::handle key, nb::handle value) {
+          [](const ParameterValue& p, nb::handle key, ValueLike value) {
             Here here;
             if (p.kind == Kind::in)
               throw Error(ErrorCode::not_supported, user_place(), "the in parameter " + p.name + " cannot be written",
@@ -220,7 +220,8 @@ Axis("row") is bound by the dimensions of arguments, Axis("half", 2) is 0 .. 2, 
       },
       nb::arg("name"), nb::arg("type"), nb::arg("dims"), nb::kw_only(), nb::arg("within").none() = nb::none(),
       nb::arg("sorted") = false, nb::arg("distinct") = false,
-      nb::sig("def input(name: str, type: DType | TypeChoice, dims: list, *, within: tuple | None = None, sorted: bool = False, "
+      nb::sig("def input(name: str, type: DType | TypeChoice, dims: list[typing.Any], *, within: tuple[Value | float, Value | "
+              "float] | None = None, sorted: bool = False, "
               "distinct: bool = False) -> Tensor"),
       "Declare a tensor that is read. Dimensions are axes, constants, axis + constant, (slow, fast), or Axes. Of integers: "
       "within=(lo, "
@@ -228,12 +229,12 @@ Axis("row") is bound by the dimensions of arguments, Axis("half", 2) is 0 .. 2, 
   m.def(
       "output", [](const std::string& name, nb::handle type, nb::handle dims) { return declare(Kind::out, name, type, dims); },
       nb::arg("name"), nb::arg("type"), nb::arg("dims"),
-      nb::sig("def output(name: str, type: DType | TypeChoice, dims: list) -> Tensor"),
+      nb::sig("def output(name: str, type: DType | TypeChoice, dims: list[typing.Any]) -> Tensor"),
       "Declare a tensor that is written completely.");
   m.def(
       "inout", [](const std::string& name, nb::handle type, nb::handle dims) { return declare(Kind::inout, name, type, dims); },
       nb::arg("name"), nb::arg("type"), nb::arg("dims"),
-      nb::sig("def inout(name: str, type: DType | TypeChoice, dims: list) -> Tensor"),
+      nb::sig("def inout(name: str, type: DType | TypeChoice, dims: list[typing.Any]) -> Tensor"),
       "Declare a tensor that is updated in place: reads see what it held before the program.");
   m.def(
       "scalar",
@@ -244,7 +245,8 @@ Axis("row") is bound by the dimensions of arguments, Axis("half", 2) is 0 .. 2, 
         return new_tile(parameter);
       },
       nb::arg("name"), nb::arg("type"), nb::arg("default").none() = nb::none(),
-      nb::sig("def scalar(name: str, type: DType, default=None) -> Tile"), "Declare a scalar, optional where it has a default.");
+      nb::sig("def scalar(name: str, type: DType, default: Value | float | None = None) -> Tile"),
+      "Declare a scalar, optional where it has a default.");
 }
 
 }  // namespace cosmati::python

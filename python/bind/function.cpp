@@ -236,7 +236,8 @@ void bind_function(nb::module_& m) {
       .def_ro("max_rel", &Judgement::max_rel, "The largest relative difference from the oracle.")
       .def_ro("bound", &Judgement::bound, "The bound of the element where the absolute difference is largest.")
       .def_prop_ro(
-          "at", [](const Judgement& j) { return nb::tuple(nb::cast(j.at)); }, "The index of the first element out of bounds.")
+          "at", [](const Judgement& j) { return nb::tuple(nb::cast(j.at)); }, nb::sig("def at(self) -> tuple[int, ...]"),
+          "The index of the first element out of bounds.")
       .def_ro("got", &Judgement::got, "The value there.")
       .def_ro("expected", &Judgement::expected, "The oracle's value there.")
       .def_ro("unjudged", &Judgement::unjudged, "How many elements have a bound above their value.")
@@ -258,11 +259,12 @@ extent by its name: f(x, h=16).
 The GIL is released while it compiles and runs; one Function may be called by several threads.
 
 Raises Error, naming the argument and the rule, and then nothing is written.)")
-      .def("__call__", run, nb::arg("args"), nb::arg("kwargs"), nb::sig("def __call__(self, *args, **kwargs) -> typing.Any"),
+      .def("__call__", run, nb::arg("args"), nb::arg("kwargs"),
+           nb::sig("def __call__(self, *args: typing.Any, **kwargs: typing.Any) -> typing.Any"),
            "Run, and return the outputs in declared order: one array, a tuple of several, or None.")
       .def(
           "check", [](PyFunction& self, nb::args args, nb::kwargs kwargs) { return check(self, args, kwargs); }, nb::arg("args"),
-          nb::arg("kwargs"), nb::sig("def check(self, *args, **kwargs) -> list[Judgement]"),
+          nb::arg("kwargs"), nb::sig("def check(self, *args: typing.Any, **kwargs: typing.Any) -> list[Judgement]"),
           "Run on copies of what is written, and hold every output against the float64 oracle.")
       .def(
           "judge", [](PyFunction& self, nb::args args, nb::kwargs kwargs) { return PyJudge(self, args, kwargs); },
@@ -273,21 +275,21 @@ Raises Error, naming the argument and the rule, and then nothing is written.)")
           [](PyFunction& self, nb::args args, nb::kwargs kwargs) {
             return ask(self, args, kwargs, [](const auto& f, const auto& arguments) { return f.explain(arguments); });
           },
-          nb::arg("args"), nb::arg("kwargs"), nb::sig("def explain(self, *args, **kwargs) -> str"),
+          nb::arg("args"), nb::arg("kwargs"), nb::sig("def explain(self, *args: typing.Any, **kwargs: typing.Any) -> str"),
           "The plan for arguments like these, for people. Nothing is compiled.")
       .def(
           "plan",
           [](PyFunction& self, nb::args args, nb::kwargs kwargs) {
             return ask(self, args, kwargs, [](const auto& f, const auto& arguments) { return f.plan(arguments); });
           },
-          nb::arg("args"), nb::arg("kwargs"), nb::sig("def plan(self, *args, **kwargs) -> str"),
+          nb::arg("args"), nb::arg("kwargs"), nb::sig("def plan(self, *args: typing.Any, **kwargs: typing.Any) -> str"),
           "The plan for arguments like these, as canonical JSON; load(..., plan=TEXT) replays it. Nothing is compiled.")
       .def(
           "facts",
           [](PyFunction& self, nb::args args, nb::kwargs kwargs) {
             return ask(self, args, kwargs, [](const auto& f, const auto& arguments) { return f.facts(arguments); });
           },
-          nb::arg("args"), nb::arg("kwargs"), nb::sig("def facts(self, *args, **kwargs) -> list[str]"),
+          nb::arg("args"), nb::arg("kwargs"), nb::sig("def facts(self, *args: typing.Any, **kwargs: typing.Any) -> list[str]"),
           "What a kernel for arguments like these relies on, one condition a string. Nothing is compiled.")
       .def(
           "source",
@@ -303,7 +305,8 @@ Raises Error, naming the argument and the rule, and then nothing is written.)")
             }
             return ask(self, args, rest, [&](const auto& f, const auto& arguments) { return f.emit(arguments, as); });
           },
-          nb::arg("args"), nb::arg("kwargs"), nb::sig("def source(self, *args, as_: str = \"tile\", **kwargs) -> str"),
+          nb::arg("args"), nb::arg("kwargs"),
+          nb::sig("def source(self, *args: typing.Any, as_: str = \"tile\", **kwargs: typing.Any) -> str"),
           "What runs for arguments like these, as \"tile\", \"kernel\", \"llvm\" or \"asm\".")
       .def(
           "text",

@@ -83,11 +83,18 @@ struct DTypeValue {
   DType dtype;
 };
 
+// What stands for a value in a signature.
+struct ValueLike {
+  nb::handle object;
+};
+
 // A value, or a number as a literal. Throws Error{type_mismatch} for anything else.
 Operand operand(nb::handle object);
+inline Operand operand(ValueLike like) { return operand(like.object); }
 std::unique_ptr<TileValue> new_tile(Tile tile);
 // One tile, or a tuple of several.
 nb::object results(const std::vector<Tile>& tiles);
+nb::tuple tuple_of(const std::vector<Tile>& tiles);
 // What a callback returned: one value, or a tuple or list of several.
 std::vector<Tile> tiles_of(nb::handle returned);
 
@@ -101,3 +108,13 @@ inline void bind_language(nb::module_& m) {
 }
 
 }  // namespace cosmati::python
+
+// Any object passes; what is no value is an Error of operand(), at the user's line.
+template <>
+struct nanobind::detail::type_caster<cosmati::python::ValueLike> {
+  NB_TYPE_CASTER(cosmati::python::ValueLike, const_name("Value | float"))
+  bool from_python(handle source, std::uint8_t, cleanup_list*) noexcept {
+    value.object = source;
+    return true;
+  }
+};

@@ -53,7 +53,7 @@ Over over_of(nb::handle axes, std::size_t from, const std::string& tree, const s
 
 void reducer(nb::module_& m, const char* name, const char* doc, bool several) {
   const std::string signature = "def " + std::string(name) +
-                                "(x, *axes: Axis | Axes, order: str = \"tree\", relax: str | None = None) -> " +
+                                "(x: Value | float, *axes: Axis | Axes, order: str = \"tree\", relax: str | None = None) -> " +
                                 (several ? "tuple[Tile, Tile]" : "Tile");
   m.def(
       name,
@@ -92,22 +92,17 @@ class PyReducer {
     parts.name = name.c_str();
     parts.states = calling_python([&] { return tiles_of(identity()).size(); });
     parts.identity = [this, &parts] { return state("identity", parts.states, identity()); };
-    parts.lift = [this, &parts](const auto& x) { return state("lift", parts.states, lift(*tuple(x))); };
+    parts.lift = [this, &parts](const auto& x) { return state("lift", parts.states, lift(*tuple_of(x))); };
     parts.merge = [this, &parts](const auto& a, const auto& b) {
-      return state("merge", parts.states, merge(tuple(a), tuple(b)));
+      return state("merge", parts.states, merge(tuple_of(a), tuple_of(b)));
     };
-    parts.finish = [this](const auto& s) { return calling_python([&] { return tiles_of(finish(tuple(s))); }); };
+    parts.finish = [this](const auto& s) { return calling_python([&] { return tiles_of(finish(tuple_of(s))); }); };
     return results(calling_python([&] { return cosmati::detail::reduce(parts, values, over); }));
   }
 
   std::string name;
 
  private:
-  static nb::tuple tuple(const std::vector<Tile>& tiles) {
-    nb::list list;
-    for (const Tile& tile : tiles) list.append(nb::cast(new_tile(tile)));
-    return nb::tuple(list);
-  }
   std::vector<Tile> state(const char* part, std::size_t states, nb::handle returned) const {
     std::vector<Tile> tiles = tiles_of(returned);
     if (tiles.size() != states)
@@ -125,12 +120,6 @@ class PyReducer {
 struct PyTiles {
   nb::object axis;
 };
-
-nb::tuple tuple_of(const std::vector<Tile>& tiles) {
-  nb::list list;
-  for (const Tile& tile : tiles) list.append(nb::cast(new_tile(tile)));
-  return nb::tuple(list);
-}
 
 std::vector<Tile> as_many(const char* what, std::size_t count, nb::handle returned) {
   if (returned.is_none())
@@ -187,7 +176,8 @@ void bind_regions(nb::module_& m) {
         return results(cosmati::detail::reduce("contract", {&x, &y}, over_of(axes, 0, order, relax)));
       },
       nb::arg("a"), nb::arg("b"), nb::arg("axes"), nb::kw_only(), nb::arg("order") = "tree", nb::arg("relax") = nb::none(),
-      nb::sig("def contract(a, b, *axes: Axis | Axes, order: str = \"tree\", relax: str | None = None) -> Tile"),
+      nb::sig("def contract(a: Value | float, b: Value | float, *axes: Axis | Axes, order: str = \"tree\", relax: str | None = "
+              "None) -> Tile"),
       "sum(a * b, axes), the same node.");
 
   nb::class_<PyReducer>(m, "Reducer",
@@ -199,7 +189,7 @@ identity, associativity and, unless order="left", commutativity.)")
       .def(nb::init<std::string, nb::object, nb::object, nb::object, nb::object>(), nb::arg("name"), nb::arg("identity"),
            nb::arg("lift"), nb::arg("merge"), nb::arg("finish"))
       .def("__call__", &PyReducer::call, nb::arg("args"), nb::kw_only(), nb::arg("order") = "tree", nb::arg("relax") = nb::none(),
-           nb::sig("def __call__(self, *args, order: str = \"tree\", relax: str | None = None) -> typing.Any"))
+           nb::sig("def __call__(self, *args: typing.Any, order: str = \"tree\", relax: str | None = None) -> typing.Any"))
       .def("__repr__", [](const PyReducer& r) { return "<cosmati.Reducer " + r.name + ">"; });
 
   nb::class_<PyTiles>(m, "Tiles", "The pieces of an axis, of any size.");
@@ -208,7 +198,8 @@ identity, associativity and, unless order="left", commutativity.)")
       nb::sig("def tiles(axis: Axis) -> Tiles"), "Stream over pieces of an axis.");
   m.def(
       "stream", stream, nb::arg("over"), nb::arg("init"), nb::arg("body"), nb::arg("merge").none() = nb::none(),
-      nb::sig("def stream(over: Axis | Tiles, init, body, merge=None) -> typing.Any"),
+      nb::sig("def stream(over: Axis | Tiles, init: typing.Any, body: typing.Callable[..., typing.Any], merge: "
+              "typing.Callable[..., typing.Any] | None = None) -> typing.Any"),
       "Carry values along an axis. body(*carried) returns the next ones: one value or a tuple, as many as `init` has. stream(t, "
       "...) "
       "goes index by index, and stores inside index with t; stream(tiles(t), ...) hands the body pieces, and the meaning may not "
@@ -225,7 +216,7 @@ identity, associativity and, unless order="left", commutativity.)")
            })
       .def(
           "__exit__", [](const Region&, nb::args) { return false; }, nb::arg("exception"),
-          nb::sig("def __exit__(self, *exception) -> bool"));
+          nb::sig("def __exit__(self, *exception: object) -> bool"));
   m.def(
       "parallel", [](nb::args axes) { return Region{nb::borrow<nb::tuple>(axes)}; }, nb::arg("axes"),
       nb::sig("def parallel(*axes: Axis | Axes) -> Region"),

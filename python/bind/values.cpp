@@ -15,17 +15,17 @@ namespace {
   throw Error(ErrorCode::type_mismatch, user_place(), "an object of type " + type + " is no value of a program", hint);
 }
 
-std::unique_ptr<TileValue> apply(const char* op, nb::handle x) {
+std::unique_ptr<TileValue> apply(const char* op, ValueLike x) {
   Here here;
   const Operand a = operand(x);
   return new_tile(cosmati::detail::apply(op, {&a}, {}));
 }
-std::unique_ptr<TileValue> apply(const char* op, nb::handle x, nb::handle y) {
+std::unique_ptr<TileValue> apply(const char* op, ValueLike x, ValueLike y) {
   Here here;
   const Operand a = operand(x), b = operand(y);
   return new_tile(cosmati::detail::apply(op, {&a, &b}, {}));
 }
-std::unique_ptr<TileValue> apply(const char* op, nb::handle x, nb::handle y, nb::handle z) {
+std::unique_ptr<TileValue> apply(const char* op, ValueLike x, ValueLike y, ValueLike z) {
   Here here;
   const Operand a = operand(x), b = operand(y), c = operand(z);
   return new_tile(cosmati::detail::apply(op, {&a, &b, &c}, {}));
@@ -34,30 +34,30 @@ std::unique_ptr<TileValue> apply(const char* op, nb::handle x, nb::handle y, nb:
 template <int arity>
 void function(nb::module_& m, const char* name, const char* doc) {
   if constexpr (arity == 1)
-    m.def(name, [name](nb::handle x) { return apply(name, x); }, nb::arg("x"), doc);
+    m.def(name, [name](ValueLike x) { return apply(name, x); }, nb::arg("x"), doc);
   else if constexpr (arity == 2)
-    m.def(name, [name](nb::handle x, nb::handle y) { return apply(name, x, y); }, nb::arg("x"), nb::arg("y"), doc);
+    m.def(name, [name](ValueLike x, ValueLike y) { return apply(name, x, y); }, nb::arg("x"), nb::arg("y"), doc);
   else
     m.def(
-        name, [name](nb::handle x, nb::handle y, nb::handle z) { return apply(name, x, y, z); }, nb::arg("x"), nb::arg("y"),
+        name, [name](ValueLike x, ValueLike y, ValueLike z) { return apply(name, x, y, z); }, nb::arg("x"), nb::arg("y"),
         nb::arg("z"), doc);
 }
 
 void binary(nb::class_<Value>& c, const char* name, const char* reflected, const char* op) {
-  c.def(name, [op](nb::handle x, nb::handle y) { return apply(op, x, y); }, nb::is_operator());
-  if (reflected) c.def(reflected, [op](nb::handle y, nb::handle x) { return apply(op, x, y); }, nb::is_operator());
+  c.def(name, [op](ValueLike x, ValueLike y) { return apply(op, x, y); }, nb::is_operator());
+  if (reflected) c.def(reflected, [op](ValueLike y, ValueLike x) { return apply(op, x, y); }, nb::is_operator());
 }
 
 // & and | of booleans are the logical ones, as NumPy has it; of integers those of bits.
 void logical(nb::class_<Value>& c, const char* name, const char* reflected, const char* of_booleans, const char* of_bits) {
-  auto choose = [of_booleans, of_bits](nb::handle x, nb::handle y) {
+  auto choose = [of_booleans, of_bits](ValueLike x, ValueLike y) {
     Here here;
     const Operand a = operand(x), b = operand(y);
     const bool booleans = is_bool(cosmati::detail::dtype(a)) && is_bool(cosmati::detail::dtype(b));
     return new_tile(cosmati::detail::apply(booleans ? of_booleans : of_bits, {&a, &b}, {}));
   };
   c.def(name, choose, nb::is_operator());
-  c.def(reflected, [choose](nb::handle y, nb::handle x) { return choose(x, y); }, nb::is_operator());
+  c.def(reflected, [choose](ValueLike y, ValueLike x) { return choose(x, y); }, nb::is_operator());
 }
 
 }  // namespace
@@ -66,6 +66,10 @@ std::unique_ptr<TileValue> new_tile(Tile tile) { return std::make_unique<TileVal
 
 nb::object results(const std::vector<Tile>& tiles) {
   if (tiles.size() == 1) return nb::cast(new_tile(tiles[0]));
+  return tuple_of(tiles);
+}
+
+nb::tuple tuple_of(const std::vector<Tile>& tiles) {
   nb::list list;
   for (const Tile& tile : tiles) list.append(nb::cast(new_tile(tile)));
   return nb::tuple(list);
@@ -126,9 +130,9 @@ comparisons ask for a truth that no value has before the program runs.)");
   logical(value, "__and__", "__rand__", "logical_and", "bit_and");
   logical(value, "__or__", "__ror__", "logical_or", "bit_or");
   logical(value, "__xor__", "__rxor__", "ne", "bit_xor");
-  value.def("__neg__", [](nb::handle x) { return apply("neg", x); })
-      .def("__invert__", [](nb::handle x) { return apply("logical_not", x); })
-      .def("__abs__", [](nb::handle x) { return apply("abs", x); })
+  value.def("__neg__", [](ValueLike x) { return apply("neg", x); })
+      .def("__invert__", [](ValueLike x) { return apply("logical_not", x); })
+      .def("__abs__", [](ValueLike x) { return apply("abs", x); })
       .def("__hash__", [](nb::handle x) { return reinterpret_cast<std::intptr_t>(x.ptr()) >> 4; })
       .def("__bool__",
            [](const Value&) -> bool {
@@ -155,7 +159,7 @@ comparisons ask for a truth that no value has before the program runs.)");
             }
             return new ReplacedValue(v.operand().tile, std::move(binds));
           },
-          nb::arg("pairs"), nb::sig("def at(self, *pairs) -> Replaced"),
+          nb::arg("pairs"), nb::sig("def at(self, *pairs: Value | float) -> Replaced"),
           "v.at(a, e, b, f): the value with axis a taken at e and b at f, at once: renames, slices, shifts and gathers. Where e "
           "may leave the axis, add .otherwise(value).");
   // No sequence, no iterable, and NumPy leaves operators to it.
@@ -167,7 +171,7 @@ comparisons ask for a truth that no value has before the program runs.)");
   nb::class_<AccessValue, Value>(m, "Access", "x[i, j]: reads where it is used.")
       .def(
           "otherwise",
-          [](const AccessValue& a, nb::handle other) {
+          [](const AccessValue& a, ValueLike other) {
             Here here;
             const Operand value = operand(other);
             cosmati::detail::CalledFrom at(a.written);
@@ -178,7 +182,7 @@ comparisons ask for a truth that no value has before the program runs.)");
   nb::class_<ReplacedValue, Value>(m, "Replaced", "v.at(a, e): a value taken elsewhere.")
       .def(
           "otherwise",
-          [](const ReplacedValue& r, nb::handle other) {
+          [](const ReplacedValue& r, ValueLike other) {
             Here here;
             const Operand value = operand(other);
             cosmati::detail::CalledFrom at(r.written);
@@ -192,51 +196,52 @@ comparisons ask for a truth that no value has before the program runs.)");
 #undef OP
   m.def(
       "bits_f32",
-      [](nb::handle x) {
+      [](ValueLike x) {
         Here here;
         return new_tile(cosmati::bits_f32(operand(x)));
       },
       nb::arg("x"), "The f32 with the bits of a u32.");
   m.def(
       "bits_u32",
-      [](nb::handle x) {
+      [](ValueLike x) {
         Here here;
         return new_tile(cosmati::bits_u32(operand(x)));
       },
       nb::arg("x"), "The bits of an f32 as a u32.");
   m.def(
       "gelu",
-      [](nb::handle x) {
+      [](ValueLike x) {
         Here here;
         return new_tile(cosmati::gelu(operand(x)));
       },
       nb::arg("x"), "x times the normal distribution's P(X <= x).");
   m.def(
       "silu",
-      [](nb::handle x) {
+      [](ValueLike x) {
         Here here;
         return new_tile(cosmati::silu(operand(x)));
       },
       nb::arg("x"), "x * sigmoid(x).");
   m.def(
       "attend",
-      [](nb::handle x, nb::handle v, const AxisValue& t) {
+      [](ValueLike x, ValueLike v, const AxisValue& t) {
         Here here;
         const auto [out, lse] = cosmati::attend(operand(x), operand(v), t.axis);
         return results({out, lse});
       },
-      nb::arg("x"), nb::arg("v"), nb::arg("t"), nb::sig("def attend(x, v, t: Axis) -> tuple[Tile, Tile]"),
+      nb::arg("x"), nb::arg("v"), nb::arg("t"),
+      nb::sig("def attend(x: Value | float, v: Value | float, t: Axis) -> tuple[Tile, Tile]"),
       "The mean of v weighted by softmax(x) over t, and the logarithm of the softmax's denominator.");
   m.def(
       "named",
-      [](const std::string& name, nb::handle x) {
+      [](const std::string& name, ValueLike x) {
         Here here;
         return new_tile(cosmati::named(name.c_str(), operand(x)));
       },
       nb::arg("name"), nb::arg("value"), "The value under a name, which plans, sources and knobs then use.");
   m.def(
       "require",
-      [](nb::handle condition) {
+      [](ValueLike condition) {
         Here here;
         cosmati::require(operand(condition));
       },

@@ -20,9 +20,12 @@
 """
 from cosmati import _core
 from cosmati._core import *  # noqa: F403
-from cosmati._core import version
-from cosmati._errors import BackendAbsent, Error, InternalError
-from cosmati._programs import load, program
+from cosmati._core import version as version
+from cosmati._errors import BackendAbsent as BackendAbsent
+from cosmati._errors import Error as Error
+from cosmati._errors import InternalError as InternalError
+from cosmati._programs import load as load
+from cosmati._programs import program as program
 
 __version__ = version
 # Names of Python's own stay what they are under `from cosmati import *`.

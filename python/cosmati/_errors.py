@@ -11,7 +11,17 @@ class Error(ValueError):
     file, line, column: the place in the text or in the Python file of the program; "" and 0 where there is none.
     """
 
-    def __init__(self, text, code="bad_argument", what="", hint="", origin="", file="", line=0, column=0):
+    def __init__(
+        self,
+        text: str,
+        code: str = "bad_argument",
+        what: str = "",
+        hint: str = "",
+        origin: str = "",
+        file: str = "",
+        line: int = 0,
+        column: int = 0,
+    ) -> None:
         super().__init__(text, code, what, hint, origin, file, line, column)
         self.code = code
         self.what = what or text
@@ -21,8 +31,8 @@ class Error(ValueError):
         self.line = line
         self.column = column
 
-    def __str__(self):
-        return self.args[0]
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 class BackendAbsent(Error, RuntimeError):

@@ -2,14 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ways to programs."""
 import os
-from typing import Any, Callable, Mapping, Optional, Union, overload
+from typing import Any, Callable, Dict, Mapping, Optional, Union, overload
 
 from cosmati import _core
 from cosmati._core import Function
 from cosmati._errors import Error
 
 
-def _options(device, threads, knobs, plan, cache, jit):
+_private: Any = _core  # its functions with an underscore, which the stub leaves out
+
+
+def _options(
+    device: Optional[str],
+    threads: int,
+    knobs: Optional[Mapping[str, Any]],
+    plan: Optional[str],
+    cache: Union[str, "os.PathLike[str]", None],
+    jit: bool,
+) -> Dict[str, Any]:
     return {
         "device": device or "",
         "threads": threads,
@@ -27,7 +37,7 @@ def load(
     threads: int = 0,
     knobs: Optional[Mapping[str, Any]] = None,
     plan: Optional[str] = None,
-    cache: Union[str, os.PathLike, None] = None,
+    cache: Union[str, "os.PathLike[str]", None] = None,
     jit: bool = True,
 ) -> Function:
     """The program of a file, of FILE:NAME, or a shipped one by its name (see shipped_programs()).
@@ -38,7 +48,8 @@ def load(
 
     Raises Error with code bad_file, unknown_name, syntax and line and column; knobs and plans are checked on the first call.
     """
-    return _core._load(os.fspath(spec), _options(device, threads, knobs, plan, cache, jit))
+    function: Function = _private._load(os.fspath(spec), _options(device, threads, knobs, plan, cache, jit))
+    return function
 
 
 @overload
@@ -52,7 +63,7 @@ def program(
     threads: int = 0,
     knobs: Optional[Mapping[str, Any]] = None,
     plan: Optional[str] = None,
-    cache: Union[str, os.PathLike, None] = None,
+    cache: Union[str, "os.PathLike[str]", None] = None,
     jit: bool = True,
 ) -> Function: ...
 @overload
@@ -63,7 +74,7 @@ def program(
     threads: int = 0,
     knobs: Optional[Mapping[str, Any]] = None,
     plan: Optional[str] = None,
-    cache: Union[str, os.PathLike, None] = None,
+    cache: Union[str, "os.PathLike[str]", None] = None,
     jit: bool = True,
 ) -> Callable[[Callable[[], Any]], Function]: ...
 def program(
@@ -74,7 +85,7 @@ def program(
     threads: int = 0,
     knobs: Optional[Mapping[str, Any]] = None,
     plan: Optional[str] = None,
-    cache: Union[str, os.PathLike, None] = None,
+    cache: Union[str, "os.PathLike[str]", None] = None,
     jit: bool = True,
 ) -> Any:
     """A program from a text, or, as a decorator, from a Python function of no arguments that describes it.
@@ -84,14 +95,14 @@ def program(
 
     Raises Error with code syntax, unknown_name.
     """
-    told = {"device": device, "threads": threads, "knobs": knobs, "plan": plan, "cache": cache, "jit": jit}
+    told: Dict[str, Any] = {"device": device, "threads": threads, "knobs": knobs, "plan": plan, "cache": cache, "jit": jit}
     if source is None:
         return lambda function: program(function, name=name, **told)
     if callable(source):
-        return _core._capture(name or source.__name__, source, _options(**told))
+        return _private._capture(name or source.__name__, source, _options(**told))
     if not isinstance(source, str):
         raise Error(f"a program is a text or a function, not an object of type {type(source).__name__}", "bad_argument")
-    found = _core._parse(source, "<text>", _options(**told))
+    found = _private._parse(source, "<text>", _options(**told))
     names = [function.name for function in found]
     if name is None and len(found) == 1:
         return found[0]
