@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # Runs clang-tidy on every file that a build folder compiles, as many at a time as there are processors, and remembers which files
 # were clean: a file is checked again when it, a header of the project that it includes, its command or the settings have changed.
-#   scripts/tidy.py BUILD [PATH...]     PATH: a file or folder of the project; default: all of it
+#   scripts/tidy.py BUILD [PATH...]     PATH: a file or folder of the project; default: all of it,
+#                                       but for the sources of packages in .venv
 # SPDX-License-Identifier: Apache-2.0
 import concurrent.futures
 import functools
@@ -59,7 +60,7 @@ def main():
     work = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         file = pathlib.Path(entry["file"])
-        if not any(file.is_relative_to(path) for path in wanted):
+        if not any(file.is_relative_to(path) for path in wanted) or file.is_relative_to(ROOT / ".venv"):
             continue
         words = entry["command"].split()
         files = known.get(words[words.index("-o") + 1])

@@ -129,8 +129,11 @@ void bind_declarations(nb::module_& m) {
     const auto t = static_cast<DType>(i);
     m.attr(object_name(t).c_str()) = nb::cast(DTypeValue{t});
   }
-  nb::class_<TypeChoice>(m, "TypeChoice",
-                         "The type of a parameter that arguments decide: any_float, any_int, any_type, like(x).");
+  nb::class_<TypeChoice>(m, "TypeChoice", "The type of a parameter that arguments decide: any_float, any_int, any_type, like(x).")
+      .def("__repr__", [](const TypeChoice& choice) {
+        constexpr const char* names[] = {"any_float", "any_int", "any_type", "a dtype", "like(...)"};
+        return std::string("<cosmati.TypeChoice ") + names[static_cast<int>(choice.klass)] + ">";
+      });
   m.attr("any_float") = nb::cast(any_float);
   m.attr("any_int") = nb::cast(any_int);
   m.attr("any_type") = nb::cast(any_type);
@@ -175,7 +178,8 @@ Axis("row") is bound by the dimensions of arguments, Axis("half", 2) is 0 .. 2, 
           nb::arg("name"))
       .def_ro("name", &Axes::name)
       .def("__repr__", [](const Axes& a) { return "<cosmati.Axes " + a.name + "...>"; });
-  nb::class_<Composite>(m, "Composite", "Axes of one tensor dimension, the last one fastest.");
+  nb::class_<Composite>(m, "Composite", "Axes of one tensor dimension, the last one fastest.")
+      .def("__repr__", [](const Composite& c) { return "<cosmati.Composite " + text_of(c.parts) + ">"; });
   m.def(
       "dim", [](nb::args parts) { return Composite{nb::borrow<nb::tuple>(parts)}; }, nb::arg("axes"),
       nb::sig("def dim(*axes: Value | float) -> Composite"),

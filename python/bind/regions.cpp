@@ -192,7 +192,9 @@ identity, associativity and, unless order="left", commutativity.)")
            nb::sig("def __call__(self, *args: typing.Any, order: str = \"tree\", relax: str | None = None) -> typing.Any"))
       .def("__repr__", [](const PyReducer& r) { return "<cosmati.Reducer " + r.name + ">"; });
 
-  nb::class_<PyTiles>(m, "Tiles", "The pieces of an axis, of any size.");
+  nb::class_<PyTiles>(m, "Tiles", "The pieces of an axis, of any size.").def("__repr__", [](const PyTiles& tiles) {
+    return "<cosmati.Tiles of " + text_of(tiles.axis) + ">";
+  });
   m.def(
       "tiles", [](nb::object axis) { return PyTiles{std::move(axis)}; }, nb::arg("axis"),
       nb::sig("def tiles(axis: Axis) -> Tiles"), "Stream over pieces of an axis.");

@@ -213,7 +213,7 @@ class Calls(ArraysTest):
         self.assertEqual(repr(co.load("softmax")), "<cosmati.Function softmax(x: T[row, col]) -> y: T[row, col]>")
         self.assertIn("eps: f32 = ...", repr(co.load("layer_norm")))
         self.assertEqual(repr(co.load("softmax").parameters[0]), "<cosmati.Parameter x: T[row, col]>")
-        for thing in (co.devices()[0], co.f32, co.boolean, co.load("softmax").check(normal(1, 2))[0]):
+        for thing in (co.any_float, co.dim(1, 2), co.tiles(co.Axis("i")), co.devices()[0], co.f32, co.boolean, co.load("softmax").check(normal(1, 2))[0]):
             self.assertIn("cosmati.", repr(thing))
 
     def test_programs_are_collected_with_their_functions(self):
