@@ -65,6 +65,7 @@ struct Scope {
   std::optional<StreamId> stream{};
   bool instance = false;  // every instance axis is bound here
   std::map<std::pair<ValueId, CopyKey>, Arguments> memo{};
+  std::map<std::pair<ValueId, CopyKey>, ExprId> reciprocals{};
   std::map<StreamId, std::vector<CarriedState>> results{};
   std::map<StreamId, std::vector<CarriedState>> carried{};
   std::map<ValueId, bool> filled{};
@@ -128,6 +129,7 @@ class Lowering {
   Arguments emit_all(ValueId v, Scope* from);
   Arguments emit_node(ValueId v, Scope* s);
   ExprId apply(Op op, const Arguments& args, DType dtype);
+  std::optional<ExprId> quotient(const ir::Elementwise& division, Scope* s);
   struct Address {
     ExprId offset;
     std::optional<ExprId> inside;  // whether every index is within its extents
@@ -192,7 +194,7 @@ class Lowering {
   std::map<AxisId, std::uint32_t> copies_;              // the copy being emitted, of axes with several
   std::map<ValueId, std::string> names_;
   std::vector<std::vector<StreamId>> streams_in_;
-  std::map<std::tuple<ValueId, std::vector<AxisId>, int>, Array> worker_arrays_;        // with the lanes of the instances
+  std::map<std::tuple<ValueId, std::vector<AxisId>, int>, Array> worker_arrays_;  // with the lanes of the instances
   std::map<std::tuple<StreamId, std::uint32_t, int, std::vector<AxisId>, int>, Array> stream_arrays_;
   std::map<ValueId, Array> kept_, keeping_;  // by earlier phases, and by this one
   std::set<ValueId> filling_;

@@ -31,18 +31,24 @@ LLVMValueRef select(const Place& at, LLVMValueRef c, LLVMValueRef x, LLVMValueRe
 
 // ---- floats ----------------------------------------------------------------------------------------------------------
 
-// Of two numbers, -0 below +0: equal numbers differ in the sign of a zero only, so `or` is the smaller and `and` the larger.
+LLVMValueRef is_nan(const Place& at, LLVMValueRef a) { return LLVMBuildFCmp(at.builder, LLVMRealUNO, a, a, ""); }
+
+// The smaller or larger with -0 below +0; a NaN wins.
 LLVMValueRef extreme(const Place& at, DType t, bool smaller, LLVMValueRef a, LLVMValueRef b) {
+  unsigned major = 0, minor = 0, patch = 0;
+  LLVMGetVersion(&major, &minor, &patch);
+  if (major >= 17) return intrinsic(at, smaller ? "llvm.minimum" : "llvm.maximum", {register_type(at, t)}, {a, b});
+  // Before, this processor had no code for these. Equal numbers differ in the sign of a zero only, so `or` is the smaller and
+  // `and` the larger.
   const LLVMTypeRef bits = integer_of(at, t), type = register_type(at, t);
   const LLVMValueRef ai = LLVMBuildBitCast(at.builder, a, bits, ""), bi = LLVMBuildBitCast(at.builder, b, bits, "");
   const LLVMValueRef mixed = smaller ? LLVMBuildOr(at.builder, ai, bi, "") : LLVMBuildAnd(at.builder, ai, bi, "");
   const LLVMValueRef equal = LLVMBuildBitCast(at.builder, mixed, type, "");
   const LLVMValueRef below = LLVMBuildFCmp(at.builder, LLVMRealOLT, a, b, "");
   const LLVMValueRef above = LLVMBuildFCmp(at.builder, LLVMRealOGT, a, b, "");
-  return select(at, smaller ? below : above, a, select(at, smaller ? above : below, b, equal));
+  const LLVMValueRef number = select(at, smaller ? below : above, a, select(at, smaller ? above : below, b, equal));
+  return select(at, is_nan(at, a), a, select(at, is_nan(at, b), b, number));
 }
-
-LLVMValueRef is_nan(const Place& at, LLVMValueRef a) { return LLVMBuildFCmp(at.builder, LLVMRealUNO, a, a, ""); }
 
 // Lane by lane: the functions take scalars.
 LLVMValueRef call(const Place& at, const LibraryFunction& row, const std::vector<LLVMValueRef>& args) {
@@ -98,7 +104,7 @@ LLVMValueRef float_operation(const Place& at, Op op, DType t, const std::vector<
     }
     case Op::minimum:
     case Op::maximum:
-      return select(at, is_nan(at, a), a, select(at, is_nan(at, b), b, extreme(at, t, op == Op::minimum, a, b)));
+      return extreme(at, t, op == Op::minimum, a, b);
     case Op::minimum_num:
     case Op::maximum_num:
       return select(at, is_nan(at, a), b, select(at, is_nan(at, b), a, extreme(at, t, op == Op::minimum_num, a, b)));
