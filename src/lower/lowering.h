@@ -156,11 +156,23 @@ class Lowering {
   void emit_keep(ValueId v, Scope* root);
 
   // ---- reduce.cpp ------------------------------------------------------------------------------------------------------
+  // One pass over the points of a reduction: the step takes the state, which copy of the result it belongs to, and the scope.
+  struct Fold {
+    Arguments identity;
+    std::vector<std::string> names;
+    std::function<Arguments(const Arguments&, std::size_t, Scope*)> step;
+    std::function<Arguments(const Arguments&, const Arguments&, Scope*)> merge;
+    bool symmetric = true;  // both orders of a merge give the same bits
+  };
+  std::vector<Arguments> folded(ValueId v, const Fold& f, Scope* s);
+  std::vector<AxisId> reduced_axes(const ir::Reduce& reduce) const;
+  ExprId count(const ir::Reduce& reduce, Scope* s);
   // Emits every copy of the value at once, so that they share one nest.
   void emit_reduce(ValueId v, Scope* s);
+  void emit_moments(ValueId v, Scope* s);
   Arguments fold(const ir::Reduce& reduce, const ir::Reducer& r, const Arguments& state, Scope* s);
   Arguments merge(const ir::Reducer& r, const Arguments& a, const Arguments& b, Scope* s);
-  Arguments settle_lanes(const ir::Reducer& r, Arguments state, Scope* s);
+  Arguments settle_lanes(const Fold& f, Arguments state, Scope* s);
   std::optional<DType> count_type(const ir::Reducer& r) const;
   bool lifts_unchanged(const ir::Reducer& r) const;
   Arguments lambda(const ir::Lambda& f, const Arguments& args, Scope* s);

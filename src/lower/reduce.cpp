@@ -6,16 +6,10 @@
 
 namespace cosmati::lower {
 
-void Lowering::emit_reduce(ValueId v, Scope* s) {
+// The states of every copy of `v`, folded over all points of its reduction.
+std::vector<Arguments> Lowering::folded(ValueId v, const Fold& f, Scope* s) {
   const ir::Reduce& reduce = std::get<ir::Reduce>(p_[v].node);
-  const ir::Reducer& r = p_[reduce.reducer];
-  const std::string name = name_of(v);
-  // The elements of a stream's current piece are one point here.
-  std::vector<AxisId> axes;
-  for (AxisId axis : reduce.axes)
-    if (!p_[axis].piece) axes.push_back(axis);
-  // By name, so that a program computes the same bits after it is printed and read back.
-  std::stable_sort(axes.begin(), axes.end(), [&](AxisId a, AxisId b) { return p_[a].name < p_[b].name; });
+  const std::vector<AxisId> axes = reduced_axes(reduce);
   const bool ordered = reduce.order == ir::Order::left;
   auto shapes = nest(axes, !ordered && !lanes_taken(s));
   if (ordered)
@@ -27,58 +21,149 @@ void Lowering::emit_reduce(ValueId v, Scope* s) {
     lanes = lanes || shape.lanes > 1;
   }
 
-  // The states of every copy of the result, one for each accumulator.
-  const std::size_t width = r.identity.results.size();
-  Arguments state;
-  std::vector<std::string> names;
+  // Every copy of the result has a state for each accumulator.
+  const std::size_t width = f.identity.size();
   std::size_t results = 0;
   each_copy(p_[v].axes, s, [&] { ++results; });
-  for (std::size_t i = 0; i < results * accumulators; ++i)
-    for (std::size_t k = 0; k < width; ++k) {
-      std::map<ValueId, ExprId> memo;
-      state.push_back(lambda_value(r.identity.results[k], {}, s, memo));
-      names.push_back(width == 1 ? name
-                                 : fmt::format("{}_{}", name, k < r.state_names.size() ? r.state_names[k] : std::to_string(k)));
-    }
+  Arguments state;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < results * accumulators; ++i) {
+    state.insert(state.end(), f.identity.begin(), f.identity.end());
+    names.insert(names.end(), f.names.begin(), f.names.end());
+  }
   const auto part = [&](const Arguments& all, std::size_t i) {
-    return Arguments(all.begin() + static_cast<std::ptrdiff_t>(i * width),
-                     all.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
+    const auto at = all.begin() + static_cast<std::ptrdiff_t>(i * width);
+    return Arguments(at, at + static_cast<std::ptrdiff_t>(width));
   };
-
   state = loops(shapes, 0, state, names, s, [&](Scope* inner, const Arguments& old) {
+    const std::optional<ExprId> in_range = inside(reduce.axes, inner);
     Arguments next = old;
     std::size_t result = 0;
     each_copy(p_[v].axes, inner, [&] {
       each_copy(reduce.axes, inner, [&] {
         std::size_t accumulator = 0;
         for (const auto& [axis, shape] : shapes) {
-          Scope* by = binder(inner, axis);
-          const bool several = by->coordinates.at(axis).at.size() > 1;
+          const bool several = binder(inner, axis)->coordinates.at(axis).at.size() > 1;
           accumulator = accumulator * shape.copies + (several ? copies_.at(axis) : 0);
         }
-        const std::size_t at = result * accumulators + accumulator;
-        const Arguments folded = fold(reduce, r, part(next, at), inner);
-        std::copy(folded.begin(), folded.end(), next.begin() + static_cast<std::ptrdiff_t>(at * width));
+        const std::size_t at = (result * accumulators + accumulator) * width;
+        const Arguments before = part(next, at / width), after = f.step(before, result, inner);
+        for (std::size_t k = 0; k < width; ++k)
+          next[at + k] =
+              in_range ? b_.let(*inner->block, "kept", b_.apply(Op::where, {*in_range, after[k], before[k]})) : after[k];
       });
       ++result;
     });
     return next;
   });
 
-  std::size_t result = 0;
-  each_copy(p_[v].axes, s, [&] {
+  std::vector<Arguments> settled;
+  for (std::size_t result = 0; result < results; ++result) {
     std::vector<Arguments> parts;
     for (std::size_t a = 0; a < accumulators; ++a) parts.push_back(part(state, result * accumulators + a));
     for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2))
-      for (std::size_t a = 0; a < parts.size() / 2; ++a) parts[a] = merge(r, parts[a], parts[(parts.size() + 1) / 2 + a], s);
-    Arguments finish = lanes ? settle_lanes(r, parts[0], s) : parts[0];
-    if (std::optional<DType> type = count_type(r)) {
-      ExprId count = b_.integer(1);
-      for (AxisId axis : axes) count = mul(count, maximum(b_.integer(0), sub(hi(axis, s), lo(axis, s))));
-      finish.push_back(b_.let(*s->block, "count", b_.cast(*type, count)));
-    }
+      for (std::size_t a = 0; a < parts.size() / 2; ++a) parts[a] = f.merge(parts[a], parts[(parts.size() + 1) / 2 + a], s);
+    settled.push_back(lanes ? settle_lanes(f, parts[0], s) : parts[0]);
+  }
+  return settled;
+}
+
+// By name, so that a program computes the same bits after it is printed and read back. The elements of a stream's current piece
+// are one point here.
+std::vector<AxisId> Lowering::reduced_axes(const ir::Reduce& reduce) const {
+  std::vector<AxisId> axes;
+  for (AxisId axis : reduce.axes)
+    if (!p_[axis].piece) axes.push_back(axis);
+  std::stable_sort(axes.begin(), axes.end(), [&](AxisId a, AxisId b) { return p_[a].name < p_[b].name; });
+  return axes;
+}
+
+ExprId Lowering::count(const ir::Reduce& reduce, Scope* s) {
+  ExprId count = b_.integer(1);
+  for (AxisId axis : reduced_axes(reduce)) count = mul(count, maximum(b_.integer(0), sub(hi(axis, s), lo(axis, s))));
+  return count;
+}
+
+void Lowering::emit_reduce(ValueId v, Scope* s) {
+  const ir::Reduce& reduce = std::get<ir::Reduce>(p_[v].node);
+  const ir::Reducer& r = p_[reduce.reducer];
+  if (m_.two_passes.count(v)) return emit_moments(v, s);
+  const std::string name = name_of(v);
+  Fold f;
+  for (std::size_t k = 0; k < r.identity.results.size(); ++k) {
+    std::map<ValueId, ExprId> memo;
+    f.identity.push_back(lambda_value(r.identity.results[k], {}, s, memo));
+    f.names.push_back(r.identity.results.size() == 1
+                          ? name
+                          : fmt::format("{}_{}", name, k < r.state_names.size() ? r.state_names[k] : std::to_string(k)));
+  }
+  f.step = [&](const Arguments& state, std::size_t, Scope* inner) { return fold(reduce, r, state, inner); };
+  f.merge = [&](const Arguments& a, const Arguments& b, Scope* at) { return merge(r, a, b, at); };
+  f.symmetric = r.builtin;
+  const std::vector<Arguments> states = folded(v, f, s);
+  std::size_t result = 0;
+  each_copy(p_[v].axes, s, [&] {
+    Arguments finish = states[result++];
+    if (std::optional<DType> type = count_type(r)) finish.push_back(b_.let(*s->block, "count", b_.cast(*type, count(reduce, s))));
     s->memo[{v, copy_key(p_[v].axes, s)}] = lambda(r.finish, finish, s);
-    ++result;
+  });
+}
+
+// Mean and variance of elements that can be read twice: the first pass finds a center near the mean, the second how far it is
+// off, and the squares around it. Differences to the first element, then to the center, keep the error at the size of the spread.
+void Lowering::emit_moments(ValueId v, Scope* s) {
+  const ir::Reduce& reduce = std::get<ir::Reduce>(p_[v].node);
+  const DType t = reg(p_[reduce.args[0]].dtype);
+  const auto plus = [&](const Arguments& a, const Arguments& b, Scope* at) {
+    Arguments sums;
+    for (std::size_t k = 0; k < a.size(); ++k) sums.push_back(b_.let(*at->block, "t", add(a[k], b[k])));
+    return sums;
+  };
+  const auto let = [&](Scope* at, const char* name, ExprId e) { return b_.let(*at->block, name, e); };
+  const auto element = [&](Scope* at) { return let(at, "x", b_.cast(t, emit(reduce.args[0], at))); };
+  const ExprId zero = b_.constant(t, 0), points = let(s, "points", count(reduce, s)), n = let(s, "n", b_.cast(t, points));
+
+  Scope start{s, s->block, {}};
+  const ExprId any = let(s, "any", b_.apply(Op::lt, {b_.integer(0), points}));
+  for (AxisId axis : reduced_axes(reduce)) start.coordinates[axis] = {{let(s, p_[axis].name.c_str(), lo(axis, s))}, {any}};
+  Arguments first;
+  each_copy(p_[v].axes, s, [&] { first.push_back(element(&start)); });
+
+  // The plain sum is what the mean is where an element is not finite.
+  const std::vector<Arguments> near = folded(v,
+                                             {{zero, zero},
+                                              {"offset", "total"},
+                                              [&](const Arguments& state, std::size_t result, Scope* at) {
+                                                const ExprId x = element(at);
+                                                return plus(state, {let(at, "d", sub(x, first[result])), x}, at);
+                                              },
+                                              plus,
+                                              true},
+                                             s);
+  Arguments center;
+  for (std::size_t i = 0; i < near.size(); ++i)
+    center.push_back(let(s, "center", add(first[i], b_.apply(Op::div, {near[i][0], n}))));
+  const std::vector<Arguments> off =
+      folded(v,
+             {{zero, zero},
+              {"rest", "squares"},
+              [&](const Arguments& state, std::size_t result, Scope* at) -> Arguments {
+                const ExprId d = let(at, "d", sub(element(at), center[result]));
+                return {let(at, "t", add(state[0], d)), let(at, "t", b_.apply(Op::fma, {d, d, state[1]}))};
+              },
+              plus,
+              true},
+             s);
+  std::size_t i = 0;
+  each_copy(p_[v].axes, s, [&] {
+    const ExprId shift = let(s, "shift", b_.apply(Op::div, {off[i][0], n}));
+    const ExprId mean = let(s, "mean", add(center[i], shift));
+    const ExprId finite = b_.apply(Op::eq, {sub(mean, mean), zero});
+    const ExprId squares = sub(off[i][1], mul(off[i][0], shift));
+    s->memo[{v, copy_key(p_[v].axes, s)}] = {
+        let(s, "mean", b_.apply(Op::where, {finite, mean, b_.apply(Op::div, {near[i][1], n})})),
+        let(s, "variance", b_.apply(Op::div, {maximum(squares, zero), n}))};
+    ++i;
   });
 }
 
@@ -88,13 +173,13 @@ Arguments Lowering::merge(const ir::Reducer& r, const Arguments& a, const Argume
   return lambda(r.merge, both, s);
 }
 
-// A butterfly: after log2(lanes) exchanges every lane holds the whole, in the same bits. A built-in merge gives equal bits in
-// both orders; a user's may not, so there the lower lane's state always stands on the left.
-Arguments Lowering::settle_lanes(const ir::Reducer& r, Arguments state, Scope* s) {
+// A butterfly: after log2(lanes) exchanges every lane holds the whole, in the same bits. A merge that does not give equal bits in
+// both orders always has the lower lane's state on the left.
+Arguments Lowering::settle_lanes(const Fold& f, Arguments state, Scope* s) {
   for (std::uint32_t mask = static_cast<std::uint32_t>(lanes_) / 2; mask > 0; mask /= 2) {
     Arguments left = state, right;
     for (ExprId x : state) right.push_back(b_.let(*s->block, "other", b_.swap(x, mask)));
-    if (!r.builtin) {
+    if (!f.symmetric) {
       const ExprId lower =
           b_.let(*s->block, "lower", b_.apply(Op::eq, {b_.apply(Op::bit_and, {b_.lane(), b_.integer(mask)}), b_.integer(0)}));
       for (std::size_t k = 0; k < state.size(); ++k) {
@@ -103,7 +188,7 @@ Arguments Lowering::settle_lanes(const ir::Reducer& r, Arguments state, Scope* s
         right[k] = b_.let(*s->block, "b", b_.apply(Op::where, {lower, other, own}));
       }
     }
-    state = merge(r, left, right, s);
+    state = f.merge(left, right, s);
   }
   for (ExprId& x : state) x = b_.let(*s->block, "all", b_.first(x));
   return state;
@@ -130,25 +215,18 @@ bool Lowering::lifts_unchanged(const ir::Reducer& r) const {
 }
 
 Arguments Lowering::fold(const ir::Reduce& reduce, const ir::Reducer& r, const Arguments& state, Scope* s) {
-  const std::optional<ExprId> in_range = inside(reduce.axes, s);
-  const auto kept = [&](Arguments merged) {
-    if (in_range)
-      for (std::size_t k = 0; k < merged.size(); ++k)
-        merged[k] = b_.let(*s->block, "kept", b_.apply(Op::where, {*in_range, merged[k], state[k]}));
-    return merged;
-  };
   // Within a reduction a product may be added without rounding in between.
   if (r.fold == Op::add && lifts_unchanged(r) && !m_.homes.count(reduce.args[0])) {
     const ir::Value& arg = p_[reduce.args[0]];
     const auto* e = std::get_if<ir::Elementwise>(&arg.node);
     if (e && e->op == Op::mul && is_float(arg.dtype) && reg(arg.dtype) == k_[state[0]].dtype)
-      return kept({b_.let(*s->block, "acc", b_.apply(Op::fma, {emit(e->args[0], s), emit(e->args[1], s), state[0]}))});
+      return {b_.let(*s->block, "acc", b_.apply(Op::fma, {emit(e->args[0], s), emit(e->args[1], s), state[0]}))};
   }
   Arguments args;
   for (ValueId arg : reduce.args) args.push_back(emit(arg, s));
   for (std::size_t i = 0; i < args.size(); ++i)
     if (i < r.arg_types.size()) args[i] = b_.let(*s->block, "x", b_.cast(reg(r.arg_types[i]), args[i]));
-  return kept(merge(r, state, lambda(r.lift, args, s), s));
+  return merge(r, state, lambda(r.lift, args, s), s);
 }
 
 Arguments Lowering::lambda(const ir::Lambda& f, const Arguments& args, Scope* s) {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <map>
+#include <set>
 #include <variant>
 #include <vector>
 
@@ -45,6 +46,7 @@ struct Phase {
 struct Mapping {
   std::vector<Phase> phases;
   std::map<ir::ValueId, Home> homes;  // absent: reload
+  std::set<ir::ValueId> two_passes;   // reductions by mean_var that read their elements twice instead of merging moments
 };
 
 }  // namespace cosmati::plan

@@ -104,6 +104,7 @@ std::vector<std::string> mapping_lines(const ir::Program& program, const Plan& p
                                 home == Home::worker   ? "worker"
                                 : home == Home::launch ? "launch"
                                                        : "reload"));
+  for (ir::ValueId v : plan.mapping.two_passes) lines.push_back(fmt::format("two passes: {}", ir::describe(program, v)));
   for (std::string& line : streaming_lines(program)) lines.push_back(std::move(line));
   return lines;
 }

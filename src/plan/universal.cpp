@@ -31,6 +31,7 @@ class Universal {
     find_crosses();
     keep_what_crosses_need();
     store_phases();
+    choose_passes();
     choose_homes();
     name_phases();
     return std::move(mapping_);
@@ -322,6 +323,7 @@ class Universal {
       for (ValueId operand : ir::operands(p_[v].node)) {
         if (boundary) {
           enter(operand, reduce ? own : p_[v].axes);
+          if (mapping_.two_passes.count(v)) enter(operand, own);
         } else {
           contexts[operand.index].insert(contexts[v.index].begin(), contexts[v.index].end());
           nests[operand.index] += nests[v.index];
@@ -372,6 +374,18 @@ class Universal {
                       return !ir::set_minus(step_axes(axes, p_.program_axes), p_[v].axes).empty();
                     });
     if (repeated) mapping_.homes[v] = Home::worker;
+  }
+
+  // Elements within an instance are near when they are read again; over program axes they are the whole of an argument.
+  void choose_passes() {
+    walk_live([&](ValueId v) {
+      const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node);
+      if (!reduce || !p_[reduce->reducer].builtin || p_[reduce->reducer].name != "mean_var") return true;
+      const bool near =
+          std::none_of(reduce->axes.begin(), reduce->axes.end(), [&](AxisId axis) { return p_[axis].program || p_[axis].piece; });
+      if (near && reduce->order == ir::Order::tree) mapping_.two_passes.insert(v);
+      return true;
+    });
   }
 
   // Phases are told apart by name: the second `store_y` is `store_y_2`.
