@@ -27,31 +27,41 @@ ValueId Builder::elementwise(Op op, std::vector<ValueId> args, const Where& wher
   Axes axes = join_axes(args, where);
   const Text text = [&] { return describe(program_, op, args); };
 
-  auto refuse = [&](const char* needs, bool (*wrong)(DType), const char* hint) {
-    for (ValueId v : args)
-      if (wrong(program_[v].dtype))
-        throw Error(ErrorCode::type_mismatch, where,
-                    fmt::format("{} needs {}; {} is {}", text(), needs, describe(program_, v), type_of(program_[v])),
-                    fmt::format(fmt::runtime(hint), describe(program_, v)));
+  const bool real = row.typing == Typing::floating || row.typing == Typing::test;
+  // `cast` in a hint stands for the type that another side has and the operation takes, so that the two join then.
+  auto refuse = [&](const char* needs, bool (*wrong)(DType), DType otherwise, const char* hint) {
+    for (ValueId v : args) {
+      if (!wrong(program_[v].dtype)) continue;
+      for (ValueId other : args)
+        if (const Value& o = program_[other]; !wrong(o.dtype) && !is_bool(o.dtype) && (is_float(o.dtype) || !(o.weak || real)))
+          otherwise = concrete_type(other).dtype;
+      throw Error(ErrorCode::type_mismatch, where,
+                  fmt::format("{} needs {}; {} is {}", text(), needs, describe(program_, v), type_of(program_[v])),
+                  fmt::format(fmt::runtime(hint), fmt::arg("x", describe(program_, v)),
+                              fmt::arg("cast", cosmati::name(compute_type(otherwise)))));
+    }
   };
   auto not_bool = [](DType t) { return !is_bool(t); };
+  auto not_int = [](DType t) { return !is_int(t); };
   const std::vector<ValueId> branches(args.begin() + (row.typing == Typing::select ? 1 : 0), args.end());
-  if (row.typing == Typing::logical) refuse("conditions", not_bool, "write {} != 0");
+  if (row.typing == Typing::logical) refuse("conditions", not_bool, DType::bool_, "write {x} != 0");
   if (row.typing == Typing::select && !is_bool(program_[args[0]].dtype))
     throw Error(ErrorCode::type_mismatch, where,
                 fmt::format("where needs a condition; {} is {}", describe(program_, args[0]), type_of(program_[args[0]])),
                 fmt::format("write {} != 0", describe(program_, args[0])));
   const bool bools_allowed = row.typing == Typing::logical || row.typing == Typing::select || op == Op::eq || op == Op::ne;
-  if (!bools_allowed) refuse("numbers", is_bool, "write i32({})");
-  if (row.typing == Typing::integral) refuse("integers", is_float, "write i32({}), or use an operation on floats");
+  if (row.typing == Typing::integral)
+    refuse("integers", not_int, DType::i32_, "write {cast}({x}), or use an operation on floats");
+  if (!bools_allowed) refuse("numbers", is_bool, real ? DType::f32_ : DType::i32_, "write {cast}({x})");
+
+  // Literals and extents are real numbers where a real number is needed, but 1 / 2 says too little.
+  auto is_whole = [&](ValueId v) { return is_int(program_[v].dtype) && (!program_[v].weak || op == Op::div); };
+  const bool whole = std::none_of(args.begin(), args.end(), [&](ValueId v) { return is_float(program_[v].dtype); });
+  if (real && whole && std::any_of(args.begin(), args.end(), is_whole))
+    refuse("floats", is_int, DType::f32_, op == Op::div ? "use // to round down, or write {cast}({x})" : "write {cast}({x})");
 
   Type operand = row.typing == Typing::logical ? Type{DType::bool_, false} : join_types(branches, text, where);
-  if (is_int(operand.dtype) && (row.typing == Typing::floating || row.typing == Typing::test)) {
-    // Literals and extents are real numbers where a real number is needed, but 1 / 2 says too little.
-    if (!operand.weak || op == Op::div)
-      refuse("floats", is_int, op == Op::div ? "use // to round down, or write f32({})" : "write f32({})");
-    operand.dtype = DType::f64_;
-  }
+  if (is_int(operand.dtype) && real) operand.dtype = DType::f64_;
   for (std::size_t k = args.size() - branches.size(); k < args.size(); ++k) args[k] = adapt(args[k], operand, where);
   const bool test = row.typing == Typing::comparison || row.typing == Typing::test;
   const Type result = test ? Type{DType::bool_, false} : operand;

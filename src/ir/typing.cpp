@@ -29,10 +29,16 @@ std::optional<DType> join(DType a, DType b) {
   return a == DType::i64_ || b == DType::i64_ ? DType::i64_ : DType::i32_;
 }
 
-// The type that a message offers for the first side of two that do not join (for the second where the first is a float).
-DType cast_target(DType a, DType b) {
-  if (is_float(a) || is_float(b)) return is_float(a) ? compute_type(a) : compute_type(b);
-  return is_bool(a) || is_bool(b) ? DType::i32_ : DType::i64_;
+// The cast that makes two sides join which do not: of a condition or an integer to the type of the other side, of an unsigned
+// integer beside a signed one to i64.
+struct Cast {
+  DType to;
+  bool second;  // of the second side
+};
+Cast joining_cast(DType a, DType b) {
+  if (is_bool(a) || is_bool(b)) return {is_bool(a) ? is_bool(b) ? DType::i32_ : compute_type(b) : compute_type(a), is_bool(b)};
+  if (is_float(a) || is_float(b)) return {compute_type(is_float(a) ? a : b), is_float(a)};
+  return {DType::i64_, is_signed(a)};
 }
 
 }  // namespace
@@ -91,11 +97,11 @@ Builder::Type Builder::join_types(const std::vector<ValueId>& args, const Text& 
   ValueId first, weakest;
   bool weak_float = false, weak_int = false;
   auto refuse = [&](ValueId a, ValueId b) {
+    const Cast cast = joining_cast(program_[a].dtype, program_[b].dtype);
     throw Error(ErrorCode::type_mismatch, where,
                 fmt::format("{}: {} is {} and {} is {}, which do not join", text(), describe(program_, a), kind_of(program_[a]),
                             describe(program_, b), kind_of(program_[b])),
-                fmt::format("name the cast, as in {}({})", type_name(cast_target(program_[a].dtype, program_[b].dtype)),
-                            describe(program_, is_float(program_[a].dtype) ? b : a)));
+                fmt::format("name the cast, as in {}({})", type_name(cast.to), describe(program_, cast.second ? b : a)));
   };
   for (ValueId v : args) {
     const Value& value = program_[v];
@@ -116,8 +122,8 @@ Builder::Type Builder::join_types(const std::vector<ValueId>& args, const Text& 
   if (!typed) return {weak_float ? DType::f64_ : DType::i64_, true};
   if (weak_float ? !is_float(*typed) : weak_int && is_bool(*typed)) {
     const Value& t = program_[first];
-    const std::string hint = is_bool(t.dtype) ? fmt::format("write true or false, or i32({})", describe(program_, first))
-                                              : fmt::format("name the cast, as in f32({})", describe(program_, first));
+    const std::string cast = fmt::format("{}({})", weak_float ? "f32" : "i32", describe(program_, first));
+    const std::string hint = (is_bool(t.dtype) ? "write true or false, or " : "name the cast, as in ") + cast;
     throw Error(ErrorCode::type_mismatch, where,
                 fmt::format("{}: {} is {} and {} is {}, which do not join", text(), describe(program_, first), kind_of(t),
                             describe(program_, weakest), kind_of(program_[weakest])),

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/builder.h"
+#include "ir/describe.h"
 
 namespace cosmati::ir {
 

@@ -44,6 +44,46 @@ TEST_F(Typing, joins) {
           {"v_i32 + v_f32: v_i32 is i32 and v_f32 is f32, which do not join", "Hint: name the cast, as in f32(v_i32)"});
 }
 
+// What a message offers is taken at its word: `TYPE(NAME)` in the hint replaces that operand, and the operation is accepted.
+TEST_F(Typing, hints_of_casts_join) {
+  auto message = [&](Op o, const std::vector<ValueId>& args) -> std::string {
+    try {
+      op(o, args);
+    } catch (const Error& e) {
+      return e.hint;
+    }
+    return "";
+  };
+  int followed = 0;
+  for (Op o : {Op::add, Op::minimum, Op::lt, Op::eq, Op::where, Op::mod, Op::bit_and, Op::div})
+    for (int a = 0; a < dtype_count; ++a)
+      for (int c = 0; c < dtype_count; ++c) {
+        std::vector<ValueId> args{of(static_cast<DType>(a)), of(static_cast<DType>(c))};
+        if (o == Op::where) args.insert(args.begin(), b.literal(true));
+        const std::string before = describe(b.program(), o, args);
+        for (int step = 0; step < 3; ++step) {
+          const std::string hint = message(o, args);
+          if (hint.empty()) break;
+          SCOPED_TRACE(before + ": " + hint);
+          ASSERT_LT(step, 2) << "two casts are enough for two operands";
+          const std::size_t open = hint.find('('), close = hint.find(')'), space = hint.rfind(' ', open);
+          const std::optional<DType> to = dtype_from_name(hint.substr(space + 1, open - space - 1));
+          ASSERT_TRUE(to.has_value());
+          const std::string named = hint.substr(open + 1, close - open - 1);
+          int replaced = 0;
+          for (ValueId& v : args)
+            if (describe(b.program(), v) == named && b[v].dtype != *to) {
+              v = b.cast(*to, v, at());
+              ++replaced;
+            }
+          ASSERT_GE(replaced, 1);
+          ++followed;
+        }
+        EXPECT_EQ(message(o, args), "") << before;
+      }
+  EXPECT_GT(followed, 200);
+}
+
 TEST_F(Typing, weak_sides_take_the_type_of_the_other) {
   const ValueId half = op(Op::mul, {of(DType::f16_), f(0.1)});
   EXPECT_EQ(type(half), DType::f32_);
