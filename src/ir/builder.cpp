@@ -387,5 +387,6 @@ ValueId Builder::arg(std::uint32_t slot, ValueId like) {
 }
 
 void Builder::name(const std::string& name, ValueId value) { program_.names.emplace_back(name, value); }
+void Builder::name_arg(const std::string& name, ValueId arg) { program_.arg_names.emplace_back(name, arg); }
 
 }  // namespace cosmati::ir

@@ -87,6 +87,8 @@ class Builder {
                               const std::function<StreamResult(const std::vector<ValueId>& carried)>& body, const Where& where);
   // A lambda's parameter, for stream merges: typed like `like`, no axes.
   ValueId arg(std::uint32_t slot, ValueId like);
+  // What messages call a lambda's parameter from here on.
+  void name_arg(const std::string& name, ValueId arg);
 
   const Program& program() const { return program_; }
   const Value& operator[](ValueId v) const { return program_[v]; }

@@ -79,7 +79,11 @@ class Describer {
                             return out;
                           },
                           [&](const Carried& n) { return p_[n.stream].carries[n.slot].name; },
-                          [&](const Arg& n) { return fmt::format("argument {}", n.slot); },
+                          [&](const Arg& n) {
+                            for (auto it = p_.arg_names.rbegin(); it != p_.arg_names.rend(); ++it)
+                              if (it->second == v) return it->first;
+                            return fmt::format("argument {}", n.slot);
+                          },
                       },
                       value.node);
   }

@@ -328,6 +328,7 @@ Program Builder::finish(const Where& where) {
       throw Error(ErrorCode::partial_out, t.where.line > 0 ? t.where : where, fmt::format("out {} is never stored", t.name),
                   fmt::format("store it, or declare {} inout to keep what is there", t.name));
   }
+  program_.arg_names.clear();
   verify(program_, "build");
   return std::move(program_);
 }

@@ -180,6 +180,8 @@ struct Program {
   std::vector<std::pair<ValueId, Where>> requires_;
   std::vector<AxisId> program_axes;                    // in `parallel` order, slow to fast
   std::vector<std::pair<std::string, ValueId>> names;  // the user's names for values, in order of binding
+  // What messages call the Args of the lambda that is being made, the latest last; empty in a finished program.
+  std::vector<std::pair<std::string, ValueId>> arg_names;
 
   const Value& operator[](ValueId v) const { return values[v.index]; }
   const Axis& operator[](AxisId a) const { return axes[a.index]; }

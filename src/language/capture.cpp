@@ -390,6 +390,12 @@ void add_axis(Over& over, const Axes& pack) {
   for (AxisId axis : axes_of(pack, over.at)) over.axes.push_back(axis.index);
 }
 
+// A lambda's parameters; the language knows no names for them.
+static std::vector<Tile> named_tiles(Capture& c, const char* what, const std::vector<ValueId>& args) {
+  for (std::size_t i = 0; i < args.size(); ++i) c.builder.name_arg(fmt::format("{} {}", what, i), args[i]);
+  return tiles_of(args);
+}
+
 std::vector<Tile> reduce(const char* reducer, std::initializer_list<const Operand*> operands, const Over& over) {
   Capture& c = capture(over.at);
   const Where where = where_of(over.at);
@@ -410,9 +416,11 @@ std::vector<Tile> reduce(const ReducerParts& parts, const std::vector<Tile>& ope
   for (std::size_t i = 0; i < args.size(); ++i) body.arg_names.push_back(fmt::format("x{}", i));
   for (std::size_t i = 0; i < parts.states; ++i) body.state_names.push_back(fmt::format("s{}", i));
   body.identity = [&] { return values_of(parts.identity(), at); };
-  body.lift = [&](const auto& x) { return values_of(parts.lift(tiles_of(x)), at); };
-  body.merge = [&](const auto& a, const auto& b) { return values_of(parts.merge(tiles_of(a), tiles_of(b)), at); };
-  body.finish = [&](const auto& s) { return values_of(parts.finish(tiles_of(s)), at); };
+  body.lift = [&](const auto& x) { return values_of(parts.lift(named_tiles(c, "argument", x)), at); };
+  body.merge = [&](const auto& a, const auto& b) {
+    return values_of(parts.merge(named_tiles(c, "a's state", a), named_tiles(c, "b's state", b)), at);
+  };
+  body.finish = [&](const auto& s) { return values_of(parts.finish(named_tiles(c, "state", s)), at); };
   ir::ReducerId id = c.builder.reducer(parts.name, body, args, where_of(at));
   return tiles_of(c.builder.reduce(id, std::move(args), axes_of(over), options_of(over), where_of(at)));
 }
@@ -436,11 +444,12 @@ std::vector<Tile> stream(const Axis& axis, bool tile, const std::vector<Tile>& i
     BodyResult result = body(tiles_of(carried));
     ir::StreamResult out{values_of(result.next, at), {}};
     if (result.merge) {
-      std::vector<Tile> a, b;
+      std::vector<ValueId> a, b;
       auto n = static_cast<std::uint32_t>(carried.size());
-      for (std::uint32_t i = 0; i < n; ++i) a.push_back(tile_of(c.builder.arg(i, out.next[i])));
-      for (std::uint32_t i = 0; i < n; ++i) b.push_back(tile_of(c.builder.arg(n + i, out.next[i])));
-      out.merge = ir::Lambda{values_of(result.merge(a, b), at), {}};
+      for (std::uint32_t i = 0; i < n; ++i) a.push_back(c.builder.arg(i, out.next[i]));
+      for (std::uint32_t i = 0; i < n; ++i) b.push_back(c.builder.arg(n + i, out.next[i]));
+      const std::vector<Tile> merged = result.merge(named_tiles(c, "a's state", a), named_tiles(c, "b's state", b));
+      out.merge = ir::Lambda{values_of(merged, at), {}};
     }
     return out;
   };

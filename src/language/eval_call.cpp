@@ -227,6 +227,10 @@ ir::Lambda Elaborator::merge_of(const std::vector<Bind>& binds, Pos pos, const s
   scope.states = &states;
   scope.left = &left;
   scope.right = &right;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    builder_.name_arg("a." + states[i], left[i]);
+    builder_.name_arg("b." + states[i], right[i]);
+  }
   ir::Lambda result;
   for (const Bind& bind : binds) {
     const ir::ValueId value = eval(bind.value, scope);
@@ -263,7 +267,10 @@ Values Elaborator::reduce_by(const ReducerDecl& reducer, const File& home, const
   body.lift = [&](const Values& values) {
     Scope inner(home);
     inner.visible = "lift sees the reducer's arguments";
-    for (std::size_t i = 0; i < count; ++i) inner.declare(reducer.params[i], values[i]);
+    for (std::size_t i = 0; i < count; ++i) {
+      inner.declare(reducer.params[i], values[i]);
+      builder_.name_arg(body.arg_names[i], values[i]);
+    }
     Values result;
     for (ExprId value : bound_to(body.state_names, reducer.lift, "lift", reducer.lift_pos, inner))
       result.push_back(eval(value, inner));
@@ -275,10 +282,20 @@ Values Elaborator::reduce_by(const ReducerDecl& reducer, const File& home, const
   body.finish = [&](const Values& state) {
     Scope inner(home);
     inner.visible = "finish sees the state";
-    for (std::size_t i = 0; i < state.size(); ++i) inner.declare(reducer.identity[i].name, state[i]);
+    for (std::size_t i = 0; i < state.size(); ++i) {
+      inner.declare(reducer.identity[i].name, state[i]);
+      builder_.name_arg(body.state_names[i], state[i]);
+    }
     return eval_any(reducer.finish, inner);
   };
-  const ir::ReducerId id = builder_.reducer(std::string(reducer.name.text), body, args, where);
+  const ir::ReducerId id = [&] {
+    try {
+      return builder_.reducer(std::string(reducer.name.text), body, args, where);
+    } catch (const Error& e) {
+      if (!e.origin.empty() || e.where == where) throw;
+      throw Error(e.code, e.where, e.message, e.hint, fmt::format("In {}, called at line {}", reducer.name.text, where.line));
+    }
+  }();
   return builder_.reduce(id, args, axes, options_of(call, scope), where);
 }
 

@@ -162,6 +162,24 @@ TEST(CaptureErrors, ReducerLaw) {
   });
 }
 
+TEST(CaptureErrors, PartsOfAReducerNameTheirValues) {
+  auto average = [](const std::function<Tile(Tile, Tile)>& quotient) {
+    return [quotient] {
+      Axis row{"row"}, col{"col"};
+      auto x = input<f32>("x", {row, col});
+      auto w = input<i32>("w", {row, col});
+      auto y = output<f32>("y", {row});
+      Reducer mean{"average", [] { return next(0.0, 0); }, [](Tile v, Tile n) { return next(v, n); },
+                   [](auto a, auto b) { return next(a[0] + b[0], a[1] + b[1]); }, [&](auto s) { return quotient(s[0], s[1]); }};
+      parallel(row, [&] { y(row) = mean(x, w, col); });
+    };
+  };
+  refused(ErrorCode::type_mismatch, "state 0 / state 1: state 0 is f32 and state 1 is i32, which do not join",
+          average([](Tile total, Tile weight) { return here = __LINE__, total / weight; }));
+  refused(ErrorCode::type_mismatch, "sqrt(state 1) needs floats; state 1 is i32",
+          average([](Tile, Tile weight) { return here = __LINE__, sqrt(weight); }));
+}
+
 TEST(CaptureErrors, RangeOnTileAxis) {
   refused(ErrorCode::range_on_tile_axis, "the range of t depends on col, which is not a program axis", [] {
     Rows r;
