@@ -304,6 +304,7 @@ cosmati::detail::Parameter declare(int access, const char* name, TypeChoice type
   Capture& c = capture(at);
   language::Parameter parameter;
   parameter.name = name;
+  parameter.where = where_of(at);
   parameter.access = static_cast<ir::Access>(access);
   DType dtype = type.fixed;
   if (type.klass == TypeChoice::Class::fixed) {
@@ -462,6 +463,7 @@ ScalarParameter::ScalarParameter(const char* name, DType dtype, std::source_loca
   Capture& c = cosmati::capture(at);
   language::Parameter parameter;
   parameter.name = name;
+  parameter.where = where_of(at);
   parameter.is_tensor = false;
   parameter.dtype = dtype;
   c.signature.parameters.push_back(parameter);

@@ -29,6 +29,7 @@ struct Parameter {
   std::string pack;                    // name of the axis pack among the dims, or empty
   bool has_default = false;            // scalars
   std::vector<std::string> dim_names;  // one per dim, for messages: "row", "(g, r)", "i + 2", "rows..."
+  Where where;
 };
 
 struct Signature {

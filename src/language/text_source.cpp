@@ -91,6 +91,7 @@ Signature signature_of(const File& file, const ProgramDecl& program) {
                   fmt::format("parameter {} is declared twice", param.name.text), "choose another name");
     Parameter p;
     p.name = param.name.text;
+    p.where = file.where(param.name.pos);
     p.is_tensor = param.is_tensor;
     p.access = param.access;
     p.has_default = param.fallback.has_value();

@@ -1,4 +1,4 @@
-// Matching arguments with parameters and solving extents.
+// Matching arguments with parameters, and the checks of each argument by itself.
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/bind.h"
 
@@ -9,17 +9,16 @@
 #include <cstdlib>
 #include <limits>
 
-#include "ir/describe.h"
 #include "ir/inline_replaces.h"
 #include "prove/prove.h"
+#include "runtime/extents.h"
 
 namespace cosmati::runtime {
 namespace {
 
-constexpr std::int64_t unknown = -1;
-
-[[noreturn]] void refuse(ErrorCode code, const std::string& message, const std::string& hint = {}) {
-  throw Error(code, {}, message, hint);
+// `where`: the parameter or axis in the text of the program that the argument does not fit.
+[[noreturn]] void refuse(ErrorCode code, const Where& where, const std::string& message, const std::string& hint = {}) {
+  throw Error(code, where, message, hint);
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -47,7 +46,7 @@ bool in_class(DType t, language::TypeClass c) {
 }
 
 // Whether the distances that strides span are numbers of bytes at all.
-void check_reach(const TensorView& view, const std::string& name) {
+void check_reach(const TensorView& view, const ir::Tensor& tensor) {
   if (view.strides.empty() || view.elements() == 0) return;
   std::int64_t sum = byte_size(view.dtype);
   for (std::size_t d = 0; d < view.shape.size(); ++d) {
@@ -55,8 +54,8 @@ void check_reach(const TensorView& view, const std::string& name) {
     if (__builtin_mul_overflow(view.shape[d] - 1, view.strides[d], &reach) ||
         __builtin_mul_overflow(reach, byte_size(view.dtype), &reach) || reach == std::numeric_limits<std::int64_t>::min() ||
         __builtin_add_overflow(sum, std::abs(reach), &sum) || sum > (std::int64_t{1} << 60))
-      refuse(ErrorCode::bad_argument,
-             fmt::format("stride {} of {} in dimension {} reaches beyond any memory", view.strides[d], name, d));
+      refuse(ErrorCode::bad_argument, tensor.where,
+             fmt::format("stride {} of {} in dimension {} reaches beyond any memory", view.strides[d], tensor.name, d));
   }
 }
 
@@ -111,232 +110,80 @@ bool has_contracts(const ir::Program& p) {
 // Whether each parameter is given what it takes.
 void check_kinds(const language::Signature& signature, Matched matched, bool missing_outputs) {
   if (matched.size() != signature.parameters.size())
-    refuse(ErrorCode::bad_argument, fmt::format("{} arguments are given, but {} has {} parameters", matched.size(),
-                                                signature.name, signature.parameters.size()));
+    refuse(ErrorCode::bad_argument, signature.where,
+           fmt::format("{} arguments are given, but {} has {} parameters", matched.size(), signature.name,
+                       signature.parameters.size()));
   for (std::size_t i = 0; i < matched.size(); ++i) {
     const language::Parameter& parameter = signature.parameters[i];
     bool is_view = matched[i] && std::holds_alternative<TensorView>(*matched[i]);
     if (matched[i] && parameter.is_tensor != is_view)
-      refuse(ErrorCode::bad_argument,
+      refuse(ErrorCode::bad_argument, parameter.where,
              fmt::format("{} is a {} parameter of {}, but a {} is given", parameter.name,
-                         parameter.is_tensor ? "tensor" : "scalar", signature.name, is_view ? "tensor" : "scalar"));
+                         parameter.is_tensor ? "tensor" : "scalar", signature.name, is_view ? "tensor" : "scalar"),
+             parameter.is_tensor ? "pass a TensorView" : "pass a number, true or false");
     if (matched[i]) continue;
     bool optional = parameter.is_tensor ? missing_outputs && parameter.access == ir::Access::out : parameter.has_default;
-    if (!optional) refuse(ErrorCode::bad_argument, fmt::format("{} needs an argument `{}`", signature.name, parameter.name));
+    if (!optional)
+      refuse(ErrorCode::bad_argument, parameter.where, fmt::format("{} needs an argument `{}`", signature.name, parameter.name));
   }
 }
 
 language::Binding bind_types(const language::Signature& signature, Matched matched) {
   language::Binding binding;
-  std::map<std::string, std::string> from;
+  std::map<std::string, const language::Parameter*> from;  // a type variable's first parameter
   for (std::size_t i = 0; i < matched.size(); ++i) {
     const language::Parameter& parameter = signature.parameters[i];
     if (!parameter.is_tensor || !matched[i]) continue;
     const TensorView& view = std::get<TensorView>(*matched[i]);
     if (parameter.dtype && view.dtype != *parameter.dtype)
-      refuse(ErrorCode::bad_argument,
-             fmt::format("{} is {}, but {} takes {}", parameter.name, name(view.dtype), signature.name, name(*parameter.dtype)));
+      refuse(ErrorCode::bad_argument, parameter.where,
+             fmt::format("{} is {}, but {} takes {}", parameter.name, name(view.dtype), signature.name, name(*parameter.dtype)),
+             fmt::format("pass an array of {}", name(*parameter.dtype)));
     if (!parameter.dtype) {
       auto [it, fresh] = binding.types.emplace(parameter.variable, view.dtype);
       if (fresh)
-        from[parameter.variable] = parameter.name;
+        from[parameter.variable] = &parameter;
       else if (it->second != view.dtype)
-        refuse(ErrorCode::bad_argument, fmt::format("{} is {} but {} is {}, and both are {}", from[parameter.variable],
-                                                    name(it->second), parameter.name, name(view.dtype), parameter.variable));
+        refuse(ErrorCode::bad_argument, parameter.where,
+               fmt::format("{} is {} but {} is {}, and both are {}", from[parameter.variable]->name, name(it->second),
+                           parameter.name, name(view.dtype), parameter.variable),
+               "pass arrays of one type for both");
     }
     int extra = view.rank() - parameter.rank;
     if (parameter.pack.empty() ? extra != 0 : extra < 0)
-      refuse(ErrorCode::bad_argument,
+      refuse(ErrorCode::bad_argument, parameter.where,
              fmt::format("{} has {} dimension{} {}, but {} declares [{}]", parameter.name, view.rank(),
-                         view.rank() == 1 ? "" : "s", shape_text(view.shape), signature.name, listed(parameter.dim_names)));
+                         view.rank() == 1 ? "" : "s", shape_text(view.shape), signature.name, listed(parameter.dim_names)),
+             fmt::format("pass {}{} dimension{}", parameter.rank, parameter.pack.empty() ? "" : " or more",
+                         parameter.rank == 1 ? "" : "s"));
     if (parameter.pack.empty()) continue;
     auto [it, fresh] = binding.packs.emplace(parameter.pack, extra);
     if (!fresh && it->second != extra)
-      refuse(ErrorCode::bad_argument, fmt::format("{}... stands for {} dimensions elsewhere but for {} in {}", parameter.pack,
-                                                  it->second, extra, parameter.name));
+      refuse(ErrorCode::bad_argument, parameter.where,
+             fmt::format("{}... stands for {} dimensions elsewhere but for {} in {}", parameter.pack, it->second, extra,
+                         parameter.name),
+             fmt::format("pass {} with {} dimensions", parameter.name, parameter.rank + it->second));
   }
   for (const auto& [variable, klass] : signature.type_variables) {
     auto it = binding.types.find(variable);
     if (it == binding.types.end())
-      refuse(ErrorCode::bad_argument, fmt::format("nothing binds the type {} of {}", variable, signature.name),
+      refuse(ErrorCode::bad_argument, signature.where, fmt::format("nothing binds the type {} of {}", variable, signature.name),
              "give an array for a parameter of that type");
     if (!in_class(it->second, klass))
-      refuse(ErrorCode::type_mismatch,
-             fmt::format("{} is {}, but {} takes {} types for {}", from[variable], name(it->second), signature.name,
+      refuse(ErrorCode::type_mismatch, from[variable]->where,
+             fmt::format("{} is {}, but {} takes {} types for {}", from[variable]->name, name(it->second), signature.name,
                          klass == language::TypeClass::any_float ? "float" : "integer", variable));
   }
   return binding;
 }
 
-// Solves extents by repeated substitution: each dimension is one equation, each declared range another.
-class Solver {
- public:
-  Solver(const ir::Program& p, const std::vector<const TensorView*>& views, std::vector<std::optional<ops::Scalar>> scalars)
-      : p_(p), views_(views), extents_(p.axes.size(), unknown), origin_(p.axes.size()), scalars_(std::move(scalars)) {}
-
-  // Before anything else: what arguments and declarations say is held against it.
-  void give(const std::string& name, std::int64_t extent) {
-    bool found = false;
-    for (std::uint32_t a = 0; a < p_.axes.size(); ++a) {
-      if (!p_.axes[a].in_dims || p_.axes[a].name != name) continue;
-      found = true;
-      if (extent < 0) refuse(ErrorCode::bad_argument, fmt::format("axis {} cannot have the extent {}", name, extent));
-      set(a, extent, "the call");
-    }
-    if (!found) refuse(ErrorCode::bad_argument, fmt::format("{} has no parameter or axis `{}`", p_.name, name));
-  }
-
-  void solve() {
-    for (bool progress = true; progress;) {
-      progress = dimensions(false);
-      for (std::uint32_t a = 0; a < p_.axes.size(); ++a) progress |= declared(a);
-      for (std::uint32_t s = 0; s < scalars_.size(); ++s)
-        if (!scalars_[s] && p_.scalars[s].fallback) {
-          scalars_[s] = launch_value(p_, *p_.scalars[s].fallback, extents_, scalars_);
-          progress |= scalars_[s].has_value();
-        }
-      // A factor beside an empty one follows from nothing; it is empty too where nothing else gives it.
-      progress = progress || dimensions(true);
-    }
-    check();
-  }
-
-  std::vector<std::int64_t> shape(std::uint32_t tensor) const {
-    std::vector<std::int64_t> shape;
-    for (std::uint32_t d = 0; d < p_.tensors[tensor].dims.size(); ++d) {
-      std::int64_t product = 1;
-      for (const ir::Factor& factor : p_.tensors[tensor].dims[d]) {
-        if (factor.axis.valid() && extents_[factor.axis.index] == unknown)
-          refuse(ErrorCode::bad_argument,
-                 fmt::format("nothing gives the extent of axis {}, dimension {} of {}", p_[factor.axis].name, d,
-                             p_.tensors[tensor].name),
-                 fmt::format("pass {}, or declare `axis {} = ...`", p_.tensors[tensor].name, p_[factor.axis].name));
-        times(product, factor, tensor);
-      }
-      if (product < 0)
-        refuse(ErrorCode::bad_argument,
-               fmt::format("dimension {} of {} would have the negative extent {}", d, p_.tensors[tensor].name, product));
-      shape.push_back(product);
-    }
-    return shape;
-  }
-
-  const std::vector<std::int64_t>& extents() const { return extents_; }
-  std::vector<ops::Scalar> scalars() const {
-    std::vector<ops::Scalar> values;
-    for (std::uint32_t s = 0; s < scalars_.size(); ++s) {
-      if (!scalars_[s])
-        refuse(ErrorCode::bad_argument, fmt::format("the default of {} needs an extent that nothing gives", p_.scalars[s].name));
-      values.push_back(*scalars_[s]);
-    }
-    return values;
-  }
-
- private:
-  // product *= the extent of a factor whose axis is known.
-  void times(std::int64_t& product, const ir::Factor& factor, std::uint32_t tensor) const {
-    std::int64_t extent = factor.axis.valid() ? extents_[factor.axis.index] : 0;
-    if (__builtin_add_overflow(extent, factor.offset, &extent) || __builtin_mul_overflow(product, extent, &product))
-      refuse(ErrorCode::bad_argument, fmt::format("{} has more elements than memory", p_.tensors[tensor].name));
-  }
-
-  bool set(std::uint32_t axis, std::int64_t extent, const std::string& origin) {
-    if (extents_[axis] != unknown) return false;
-    extents_[axis] = extent;
-    origin_[axis] = origin;
-    return true;
-  }
-
-  bool dimensions(bool beside_empty) {
-    bool progress = false;
-    for (std::uint32_t t = 0; t < p_.tensors.size(); ++t)
-      if (views_[t])
-        for (std::uint32_t d = 0; d < p_.tensors[t].dims.size(); ++d) progress |= dimension(t, d, beside_empty);
-    return progress;
-  }
-
-  // The one unknown factor of a dimension follows by division.
-  bool dimension(std::uint32_t t, std::uint32_t d, bool beside_empty) {
-    const ir::Tensor& tensor = p_.tensors[t];
-    const ir::Factor* open = nullptr;
-    std::int64_t known = 1;
-    std::string names;
-    for (const ir::Factor& factor : tensor.dims[d]) {
-      if (factor.axis.valid() && extents_[factor.axis.index] == unknown) {
-        if (open) return false;
-        open = &factor;
-      } else {
-        times(known, factor, t);
-        names += (names.empty() ? "" : " * ") + (factor.axis.valid() ? p_[factor.axis].name : std::to_string(factor.offset));
-      }
-    }
-    if (!open) return false;
-    std::int64_t extent = views_[t]->shape[d];
-    if (tensor.dims[d].size() > 1) {
-      if (known == 0)
-        return beside_empty && extent == 0 && set(open->axis.index, 0, fmt::format("dimension {} of {}", d, tensor.name));
-      if (extent % known != 0)
-        refuse(ErrorCode::extent_mismatch,
-               fmt::format("dimension {} of {}: extent {} is not a multiple of {} = {}", d, tensor.name, extent, known, names));
-      extent /= known;
-    }
-    if (extent < open->offset)
-      refuse(ErrorCode::extent_mismatch,
-             fmt::format("dimension {} of {}: extent {} is less than {}", d, tensor.name, extent, open->offset));
-    if (__builtin_sub_overflow(extent, open->offset, &extent))
-      refuse(ErrorCode::bad_argument,
-             fmt::format("dimension {} of {} gives axis {} an extent beyond 64 bits", d, tensor.name, p_[open->axis].name));
-    return set(open->axis.index, extent, fmt::format("dimension {} of {}", d, tensor.name));
-  }
-
-  std::optional<std::int64_t> range(std::uint32_t a) const {
-    const ir::Axis& axis = p_.axes[a];
-    if (axis.piece || (!axis.lo && !axis.hi)) return std::nullopt;
-    auto lo = axis.lo ? launch_value(p_, *axis.lo, extents_, scalars_) : ops::Scalar{};
-    auto hi = axis.hi ? launch_value(p_, *axis.hi, extents_, scalars_) : std::nullopt;
-    if (!lo || !hi) return std::nullopt;
-    std::int64_t extent = 0;
-    if (hi->i > lo->i && __builtin_sub_overflow(hi->i, lo->i, &extent))
-      refuse(ErrorCode::bad_argument, fmt::format("axis {} in {} .. {} has an extent beyond 64 bits", axis.name, lo->i, hi->i));
-    return extent;
-  }
-
-  bool declared(std::uint32_t a) {
-    if (extents_[a] != unknown) return false;
-    auto extent = range(a);
-    return extent && set(a, *extent, "its declaration");
-  }
-
-  void check() const {
-    for (std::uint32_t a = 0; a < p_.axes.size(); ++a) {
-      if (!p_.axes[a].in_dims) continue;
-      auto extent = range(a);
-      if (extent && extents_[a] != unknown && *extent != extents_[a])
-        refuse(ErrorCode::extent_mismatch,
-               fmt::format("axis {} is {} in {} but {} by its declaration", p_.axes[a].name, extents_[a], origin_[a], *extent));
-    }
-    for (std::uint32_t t = 0; t < p_.tensors.size(); ++t) {
-      if (!views_[t]) continue;
-      std::vector<std::int64_t> expected = shape(t);
-      for (std::uint32_t d = 0; d < expected.size(); ++d) {
-        if (expected[d] == views_[t]->shape[d]) continue;
-        const ir::Dim& dim = p_.tensors[t].dims[d];
-        if (dim.size() == 1 && dim[0].axis.valid())
-          refuse(ErrorCode::extent_mismatch, fmt::format("axis {} is {} in {} but {} in dimension {} of {}", p_[dim[0].axis].name,
-                                                         extents_[dim[0].axis.index], origin_[dim[0].axis.index],
-                                                         views_[t]->shape[d] - dim[0].offset, d, p_.tensors[t].name));
-        refuse(ErrorCode::extent_mismatch,
-               fmt::format("dimension {} of {}: extent {} is not {}", d, p_.tensors[t].name, views_[t]->shape[d], expected[d]));
-      }
-    }
-  }
-
-  const ir::Program& p_;
-  const std::vector<const TensorView*>& views_;
-  std::vector<std::int64_t> extents_;
-  std::vector<std::string> origin_;
-  std::vector<std::optional<ops::Scalar>> scalars_;
-};
+std::string legal_scalars(DType t) {
+  if (is_bool(t)) return "true or false";
+  if (is_float(t)) return "a number";
+  if (t == DType::i64_) return "an integer";
+  const int bits = 8 * byte_size(t) - (is_signed(t) ? 1 : 0);
+  return fmt::format("an integer from {} to {}", is_signed(t) ? -(std::int64_t{1} << bits) : 0, (std::int64_t{1} << bits) - 1);
+}
 
 }  // namespace
 
@@ -350,10 +197,11 @@ std::vector<const Argument*> match(const language::Signature& signature, const A
     if (at == matched.size()) {
       std::vector<std::string> names;
       for (const auto& parameter : signature.parameters) names.push_back(parameter.name);
-      refuse(ErrorCode::bad_argument, fmt::format("{} has no parameter `{}`", signature.name, name),
+      refuse(ErrorCode::bad_argument, signature.where, fmt::format("{} has no parameter `{}`", signature.name, name),
              "its parameters are " + listed(names));
     }
-    if (matched[at]) refuse(ErrorCode::bad_argument, fmt::format("{} is given twice", name));
+    if (matched[at])
+      refuse(ErrorCode::bad_argument, signature.parameters[at].where, fmt::format("{} is given twice", name), "give it once");
     matched[at] = &argument;
     next = at + 1;
   }
@@ -363,7 +211,8 @@ std::vector<const Argument*> match(const language::Signature& signature, const A
 ops::Scalar convert(const Argument& argument, const ir::Scalar& parameter) {
   const DType t = parameter.dtype;
   auto wrong = [&](const std::string& got) {
-    refuse(ErrorCode::bad_argument, fmt::format("{} is {}, but {} is given", parameter.name, name(t), got));
+    refuse(ErrorCode::bad_argument, parameter.where, fmt::format("{} is {}, but {} is given", parameter.name, name(t), got),
+           "pass " + legal_scalars(t));
   };
   ops::Scalar value;
   if (const bool* b = std::get_if<bool>(&argument)) {
@@ -400,39 +249,6 @@ std::vector<std::int64_t> strides_of(const TensorView& view) {
     stride *= std::max<std::int64_t>(1, view.shape[d]);
   }
   return strides;
-}
-
-std::optional<ops::Scalar> launch_value(const ir::Program& p, ir::ValueId v, const std::vector<std::int64_t>& extents,
-                                        const std::vector<std::optional<ops::Scalar>>& scalars) {
-  const ir::Value& value = p[v];
-  // Literals keep their digits in the IR; a constant of a type has that type's value.
-  if (const auto* n = std::get_if<ir::Const>(&value.node))
-    return ops::Scalar{is_float(value.dtype) ? ops::round_to(value.dtype, n->f) : 0, n->i};
-  if (const auto* n = std::get_if<ir::Extent>(&value.node)) {
-    if (extents[n->axis.index] == unknown) return std::nullopt;
-    return ops::Scalar{0, extents[n->axis.index]};
-  }
-  if (const auto* n = std::get_if<ir::ScalarRef>(&value.node)) return scalars[n->scalar.index];
-  const auto* n = std::get_if<ir::Elementwise>(&value.node);
-  if (!n) return std::nullopt;
-  std::vector<ops::Scalar> args;
-  for (ir::ValueId arg : n->args) {
-    auto a = launch_value(p, arg, extents, scalars);
-    if (!a) return std::nullopt;
-    args.push_back(*a);
-  }
-  DType from = p[n->args.back()].dtype;
-  if (n->op == ops::Op::cast) return ops::cast(from, value.dtype, args[0]);
-  if (n->op == ops::Op::bits) return ops::reinterpret(from, value.dtype, args[0]);
-  if (value.dtype == DType::i64_) {
-    std::int64_t exact = 0;
-    if ((n->op == ops::Op::add && __builtin_add_overflow(args[0].i, args[1].i, &exact)) ||
-        (n->op == ops::Op::sub && __builtin_sub_overflow(args[0].i, args[1].i, &exact)) ||
-        (n->op == ops::Op::mul && __builtin_mul_overflow(args[0].i, args[1].i, &exact)))
-      throw Error(ErrorCode::bad_argument, value.where,
-                  fmt::format("{} is beyond 64 bits for these arguments", ir::describe_expression(p, v)));
-  }
-  return ops::reference(n->op, from, value.dtype, args.data());
 }
 
 std::shared_ptr<const Instance> Instances::get(const language::Binding& binding) const {
@@ -476,38 +292,35 @@ Bound bind(const Instances& instances, Matched matched, BindOptions options) {
       continue;
     }
     const TensorView& view = std::get<TensorView>(*matched[i]);
+    const ir::Tensor& tensor = p.tensors[index];
     if (!view.strides.empty() && view.strides.size() != view.shape.size())
-      refuse(ErrorCode::bad_argument,
-             fmt::format("{} has {} dimensions but {} strides", p.tensors[index].name, view.shape.size(), view.strides.size()));
+      refuse(ErrorCode::bad_argument, tensor.where,
+             fmt::format("{} has {} dimensions but {} strides", tensor.name, view.shape.size(), view.strides.size()));
     std::int64_t elements = 1;
     for (std::int64_t extent : view.shape)
       if (extent < 0 || __builtin_mul_overflow(elements, std::max<std::int64_t>(extent, 1), &elements) ||
           elements > (std::int64_t{1} << 60))
-        refuse(ErrorCode::bad_argument,
-               fmt::format("{} has the impossible shape {}", p.tensors[index].name, shape_text(view.shape)));
-    if (options.read_data && view.read_only && p.tensors[index].access != ir::Access::in)
-      refuse(ErrorCode::bad_argument, fmt::format("{} is written, but its memory is read-only", p.tensors[index].name));
-    check_reach(view, p.tensors[index].name);
+        refuse(ErrorCode::bad_argument, tensor.where,
+               fmt::format("{} has the impossible shape {}", tensor.name, shape_text(view.shape)));
+    if (options.read_data && view.read_only && tensor.access != ir::Access::in)
+      refuse(ErrorCode::bad_argument, tensor.where, fmt::format("{} is written, but its memory is read-only", tensor.name));
+    check_reach(view, tensor);
     if (options.read_data && !view.data && view.elements() > 0)
-      refuse(ErrorCode::bad_argument, fmt::format("{} has no memory", p.tensors[index].name));
+      refuse(ErrorCode::bad_argument, tensor.where, fmt::format("{} has no memory", tensor.name));
     views[index] = &view;
   }
-  Solver solver(p, views, std::move(scalars));
-  if (options.extents)
-    for (const auto& [name, extent] : *options.extents) solver.give(name, extent);
-  solver.solve();
-  bound.inputs.extents = solver.extents();
-  bound.inputs.scalars = solver.scalars();
-  for (std::int64_t& extent : bound.inputs.extents) extent = std::max<std::int64_t>(extent, 0);
+  const ExtentEquations extents(p, views, std::move(scalars), options.extents);
+  bound.inputs.extents = extents.all();
+  bound.inputs.scalars = extents.scalars();
   constexpr std::int64_t narrow_limit = std::numeric_limits<std::int32_t>::max();
   for (std::size_t a = 0; bound.instance->narrows && a < p.axes.size(); ++a)
     if (bound.inputs.extents[a] > narrow_limit)
-      refuse(ErrorCode::bad_argument,
+      refuse(ErrorCode::bad_argument, p.axes[a].where,
              fmt::format("axis {} is {}, but {} casts 64-bit integers to narrower ones, which is for extents up to {}",
                          p.axes[a].name, bound.inputs.extents[a], p.name, narrow_limit),
              "compute extents and indices with i64");
   for (std::uint32_t t = 0; t < p.tensors.size(); ++t) {
-    TensorView view = views[t] ? *views[t] : TensorView(nullptr, p.tensors[t].dtype, solver.shape(t));
+    TensorView view = views[t] ? *views[t] : TensorView(nullptr, p.tensors[t].dtype, extents.shape(t));
     // No element is reached by the strides of an empty array: any numbers may stand there.
     if (view.elements() == 0) view.strides.clear();
     view.strides = strides_of(view);

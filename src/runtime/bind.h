@@ -67,11 +67,6 @@ Bound bind(const Instances& instances, const Arguments& arguments, BindOptions o
 // A scalar argument as the parameter's dtype. Throws Error{bad_argument} where it does not fit.
 ops::Scalar convert(const Argument& argument, const ir::Scalar& parameter);
 
-// The value of a launch-level expression (extents, scalars, constants); nullopt where it needs what is not known yet. An extent
-// below 0 means unknown. Throws Error{bad_argument} where 64-bit arithmetic overflows: proofs take extents for what they are.
-std::optional<ops::Scalar> launch_value(const ir::Program& p, ir::ValueId v, const std::vector<std::int64_t>& extents,
-                                        const std::vector<std::optional<ops::Scalar>>& scalars);
-
 // Overlap of outputs with themselves and with other arguments; pairs that are exactly the same memory and proven are returned.
 Aliases check_memory(const ir::Program& p, const std::vector<TensorView>& tensors);
 

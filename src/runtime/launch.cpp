@@ -60,12 +60,12 @@ std::shared_ptr<const Prepared> same_kernel(Function::Impl& function, const Prep
   const runtime::Bound bound = runtime::bind(function.instances, matched, {});
   const std::string& name = before.kernel()->name;
   if (bound.instance != before.instance())
-    throw Error(ErrorCode::bad_argument, {},
+    throw Error(ErrorCode::bad_argument, function.signature().where,
                 fmt::format("this launch of {} is of another kernel: {}", name, changed_type(function.signature(), old, matched)),
                 "prepare another launch");
   const plan::Facts facts = runtime::facts_of(bound.inputs.tensors, bound.aliases);
   if (const auto condition = runtime::outside_domain(*before.kernel(), bound.instance->inlined, facts))
-    throw Error(ErrorCode::bad_argument, {},
+    throw Error(ErrorCode::bad_argument, function.signature().where,
                 fmt::format("the kernel of this launch of {} is for arguments where {}", name, *condition),
                 "prepare another launch");
   return std::make_shared<const Prepared>(std::move(form), bound, matched, before.kernel());

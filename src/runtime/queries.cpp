@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/bind.h"
+#include "runtime/extents.h"
 #include "runtime/judge.h"
 #include "runtime/within_memory.h"
 
@@ -89,7 +90,7 @@ Probe probe(const Program& program, const Arguments& arguments, const std::strin
       out.values.push_back(is_float(p[value].dtype) ? s.f : static_cast<double>(s.i));
     return out;
   }
-  throw Error(ErrorCode::unknown_name, {}, fmt::format("{} names no value `{}`", p.name, name),
+  throw Error(ErrorCode::unknown_name, program.source().signature().where, fmt::format("{} names no value `{}`", p.name, name),
               known.empty() ? "it names no value" : "its names are " + known);
 }
 

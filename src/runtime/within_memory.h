@@ -8,6 +8,8 @@
 
 #include <cosmati/program.h>
 
+#include "language/source.h"
+
 namespace cosmati::runtime {
 
 // body(), with running out of memory as an Error{bad_argument} of the program.
@@ -18,8 +20,8 @@ auto within_memory(const Program& program, const Body& body) {
   } catch (const std::bad_alloc&) {
   } catch (const std::length_error&) {
   }
-  throw Error(ErrorCode::bad_argument, {}, fmt::format("{} needs more memory than there is for these arguments", program.name()),
-              "use smaller extents");
+  throw Error(ErrorCode::bad_argument, program.source().signature().where,
+              fmt::format("{} needs more memory than there is for these arguments", program.name()), "use smaller extents");
 }
 
 }  // namespace cosmati::runtime
