@@ -5,13 +5,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
-#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <optional>
 
 #include "language/source.h"
+#include "support/suggest.h"
 #include "tools/generate.h"
 
 namespace cosmati::tools {
@@ -19,8 +21,8 @@ namespace {
 
 using Kind = Program::Parameter::Kind;
 
-[[noreturn]] void refuse(const std::string& what, const std::string& hint = {}) {
-  throw Error(ErrorCode::bad_argument, {}, what, hint);
+[[noreturn]] void refuse(const std::string& what, const std::string& hint = {}, const Where& where = {}) {
+  throw Error(ErrorCode::bad_argument, where, what, hint);
 }
 
 bool exists(const std::string& path) {
@@ -34,12 +36,28 @@ struct Generated {
   Generator generator;
 };
 
+[[noreturn]] void refuse_type(const std::string& name, const std::string& type) {
+  std::vector<std::string> types;
+  for (const DTypeInfo& row : dtype_table) types.emplace_back(row.name);
+  std::string hint = support::suggest(type, types);
+  if (const std::size_t digit = type.find_first_of("0123456789"); hint.empty() && digit != std::string::npos)
+    if (const auto brief = dtype_from_name(type.substr(0, 1) + type.substr(digit)))  // float32, int64
+      hint = fmt::format("did you mean {}", cosmati::name(*brief));
+  refuse(fmt::format("{}: there is no type '{}'", name, type),
+         hint.empty() ? fmt::format("the types are {}", fmt::join(types, ", ")) : hint);
+}
+
+bool is_word(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+}
+
 // `f32[37,1537]:normal`, or nothing where the text has not that form at all; a wrong part of the form is an error.
 std::optional<Generated> parse_generated(const std::string& name, const std::string& text) {
   const std::size_t open = text.find('['), close = text.find(']');
-  if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
+  if (open == std::string::npos || close == std::string::npos || close < open || !is_word(text.substr(0, open)))
+    return std::nullopt;
   const std::optional<DType> dtype = dtype_from_name(text.substr(0, open));
-  if (!dtype) return std::nullopt;
+  if (!dtype) refuse_type(name, text.substr(0, open));
   Generated g{*dtype, {}, Generator::zeros};
   const std::string dims = text.substr(open + 1, close - open - 1);
   for (std::size_t at = 0; at < dims.size();) {
@@ -67,7 +85,8 @@ std::optional<Generated> parse_generated(const std::string& name, const std::str
   return g;
 }
 
-Argument parse_scalar(const std::string& name, const std::string& text) {
+// A number, true or false; nothing where the text is none of them.
+std::optional<Argument> parse_scalar(const std::string& name, const std::string& text) {
   if (text == "true") return true;
   if (text == "false") return false;
   const char* begin = text.data();
@@ -79,7 +98,7 @@ Argument parse_scalar(const std::string& name, const std::string& text) {
     if (e == std::errc()) return real;
     if (e == std::errc::result_out_of_range) refuse(fmt::format("{}: {} is beyond 64 bits", name, text));
   }
-  refuse(fmt::format("{} is a scalar, but '{}' is not a number, true or false", name, text));
+  return std::nullopt;
 }
 
 // Whether the parameter takes floating values only: fixed to one, or a variable of the class `float`.
@@ -125,11 +144,57 @@ std::pair<std::optional<DType>, std::string> split_type(const std::string& text)
   return dtype ? std::pair{dtype, text.substr(colon + 1)} : std::pair{dtype, text};
 }
 
+const char* kind_text(Kind kind) {
+  static constexpr const char* kinds[] = {"in", "out", "inout", "scalar"};
+  return kinds[static_cast<int>(kind)];
+}
+
+std::string declaration(const Program::Parameter& p) { return fmt::format("{}: {}{}", p.name, p.type, p.shape); }
+
+// What may be given for a parameter, with a generated array of its type and number of dimensions.
+std::string forms(const language::Signature& signature, const Program::Parameter& parameter) {
+  if (parameter.kind == Kind::scalar)
+    return parameter.type == "bool" ? fmt::format("{0}=true or {0}=false", parameter.name) : parameter.name + "=NUMBER";
+  static constexpr int sizes[] = {2, 3, 4, 5, 8, 37, 1537};
+  const auto of = std::find_if(signature.parameters.begin(), signature.parameters.end(),
+                               [&](const auto& p) { return p.name == parameter.name; });
+  std::vector<std::string> extents;
+  for (std::size_t d = of->dim_names.size(), k = std::size(sizes); d-- > 0;) {
+    const bool fixed = std::isdigit(static_cast<unsigned char>(of->dim_names[d][0]));
+    extents.insert(extents.begin(), fixed ? of->dim_names[d] : std::to_string(sizes[k = k > 0 ? k - 1 : 0]));
+  }
+  const bool floats = takes_floats(signature, parameter);
+  const std::optional<DType> fixed = dtype_from_name(parameter.type);
+  const std::string type = fixed ? std::string(name(*fixed)) : floats ? "f32" : "i32";
+  return fmt::format("{0}=FILE.npy, or generated as in {0}={1}[{2}]:{3}", parameter.name, type, fmt::join(extents, ","),
+                     floats ? "normal" : "uniform");
+}
+
+// An array that is not generated: a file. Texts of another form are told apart from files that are missing.
+Array read_array(const std::string& text, const language::Signature& signature, const Program::Parameter& parameter) {
+  const auto [dtype, path] = split_type(text);
+  if (!exists(path)) {
+    const std::string legal = "give " + forms(signature, parameter),
+                      is = fmt::format("{} is a tensor {}{}", parameter.name, parameter.type, parameter.shape);
+    if (parse_scalar(parameter.name, text))
+      refuse(fmt::format("{}, but the scalar {} is given", is, text), legal, parameter.where);
+    if (generator_from_name(path))
+      refuse(fmt::format("{}, but '{}' says no {}", is, text, dtype ? "extents" : "type and extents"), legal, parameter.where);
+    const std::size_t colon = text.find(':');
+    if (colon != std::string::npos && exists(text.substr(colon + 1))) refuse_type(parameter.name, text.substr(0, colon));
+    throw Error(ErrorCode::bad_file, Where{path, 0, 0}, fmt::format("there is no such file to read {} from", parameter.name),
+                legal);
+  }
+  Array array = read_npy(path);
+  set_type(array, dtype, signature, parameter);
+  return array;
+}
+
 std::string parameter_list(const std::vector<Program::Parameter>& parameters) {
-  static constexpr const char* kinds[] = {"in ", "out ", "inout ", ""};
   std::string all;
   for (const auto& p : parameters)
-    all += fmt::format("{}{}{}: {}{}", all.empty() ? "" : ", ", kinds[static_cast<int>(p.kind)], p.name, p.type, p.shape);
+    all += fmt::format("{}{}{}", all.empty() ? "" : ", ", p.kind == Kind::scalar ? "" : kind_text(p.kind) + std::string(" "),
+                       declaration(p));
   return all;
 }
 
@@ -151,28 +216,29 @@ Bindings::Bindings(const Program& program, const std::vector<std::string>& texts
   for (const std::string& text : texts) {
     const auto [name, value] = split_assignment(text, "");
     Slot* s = slot(name);
-    if (!s) refuse(fmt::format("{} has no parameter '{}'", program.name(), name), "it takes " + parameter_list(parameters));
-    if (s->given) refuse(fmt::format("'{}' is given twice", name));
+    if (!s)
+      refuse(fmt::format("{} has no parameter '{}'", program.name(), name), "it takes " + parameter_list(parameters),
+             signature.where);
+    if (s->given) refuse(fmt::format("'{}' is given twice", name), "give it once", s->parameter.where);
     s->given = true;
     if (s->parameter.kind == Kind::scalar) {
-      s->scalar = parse_scalar(name, value);
+      const std::optional<Argument> scalar = parse_scalar(name, value);
+      if (!scalar)
+        refuse(fmt::format("{} is a scalar {}, but '{}' is not a number, true or false", name, s->parameter.type, value),
+               "give " + forms(signature, s->parameter), s->parameter.where);
+      s->scalar = *scalar;
     } else if (auto g = exists(value) ? std::nullopt : parse_generated(name, value)) {
       s->array.view = TensorView(nullptr, g->dtype, g->shape);
       generated.emplace_back(s, std::move(*g));
     } else {
-      const auto [dtype, path] = split_type(value);
-      s->array = read_npy(path);
-      set_type(s->array, dtype, signature, s->parameter);
+      s->array = read_array(value, signature, s->parameter);
       if (s->parameter.kind != Kind::in) s->array = dense_copy(s->array.view, name);
     }
   }
   for (const Slot& s : slots_) {
     if (s.given || s.parameter.kind == Kind::out || s.parameter.has_default) continue;
-    refuse(fmt::format("{} needs {}: {}{}", program.name(), s.parameter.name, s.parameter.type, s.parameter.shape),
-           fmt::format("{}={}", s.parameter.name,
-                       s.parameter.kind == Kind::scalar
-                           ? "NUMBER"
-                           : "FILE.npy, or generated as in " + s.parameter.name + "=f32[37,1537]:normal"));
+    refuse(fmt::format("{} needs {}", program.name(), declaration(s.parameter)), "give " + forms(signature, s.parameter),
+           s.parameter.where);
   }
   const Arguments shapes = arguments();
   for (auto& [s, g] : generated) {

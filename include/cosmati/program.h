@@ -29,6 +29,7 @@ class COSMATI_API Program {
     std::string type;   // "f32", or the dtype variable
     std::string shape;  // "[row, col]"; empty for a scalar
     bool has_default = false;
+    Where where;  // its declaration
   };
   std::vector<Parameter> parameters() const;
 

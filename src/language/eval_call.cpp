@@ -7,6 +7,7 @@
 #include "language/elaborate.h"
 #include "language/names.h"
 #include "language/operators.h"
+#include "support/suggest.h"
 
 namespace cosmati::language {
 namespace {
@@ -85,7 +86,7 @@ ir::ReduceOptions Elaborator::options_of(const Expr& expr, const Scope& scope) c
     }
     known.emplace_back(row.name);
   }
-  std::string hint = suggest(expr.relax->text, known);
+  std::string hint = support::suggest(expr.relax->text, known);
   if (hint.empty()) hint = fmt::format("the relaxations are {}", fmt::join(known, ", "));
   throw Error(ErrorCode::unknown_name, scope.where(expr.relax->pos), fmt::format("there is no relaxation {}", expr.relax->text),
               hint);
@@ -156,7 +157,7 @@ Values Elaborator::eval_call(const Expr& expr, Scope& scope) {
     for (const DefDecl& d : home->defs) candidates.emplace_back(d.name.text);
     for (const ReducerDecl& r : home->reducers) candidates.emplace_back(r.name.text);
   }
-  std::string hint = suggest(name, candidates);
+  std::string hint = support::suggest(name, candidates);
   if (hint.empty()) hint = fmt::format("write it as a def: def {}(x) = ...", name);
   throw Error(ErrorCode::unknown_name, where, fmt::format("nothing declares the function {}", name), hint);
 }
@@ -201,7 +202,7 @@ std::vector<ExprId> Elaborator::bound_to(const std::vector<std::string>& names, 
   for (const Bind& bind : binds) {
     const auto at = std::find(names.begin(), names.end(), bind.name.text);
     if (at == names.end()) {
-      std::string hint = suggest(bind.name.text, names);
+      std::string hint = support::suggest(bind.name.text, names);
       if (hint.empty()) hint = fmt::format("{} binds {}", what, fmt::join(names, ", "));
       throw Error(ErrorCode::unknown_name, scope.where(bind.name.pos),
                   fmt::format("{} binds {}, which is not carried", what, bind.name.text), hint);

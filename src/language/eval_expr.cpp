@@ -5,6 +5,7 @@
 #include "language/elaborate.h"
 #include "language/names.h"
 #include "support/overloaded.h"
+#include "support/suggest.h"
 
 namespace cosmati::language {
 namespace {
@@ -83,7 +84,7 @@ Values Elaborator::eval_any(ExprId id, Scope& scope) {
 }
 
 void Elaborator::fail_unknown(const Name& name, const Scope& scope, const std::string& what) const {
-  std::string hint = suggest(name.text, scope.names());
+  std::string hint = support::suggest(name.text, scope.names());
   if (hint.empty() && (is_builtin(name.text) || scope.file().find_def(name.text) || scope.file().find_reducer(name.text)))
     hint = fmt::format("{} is a function: call it", name.text);
   if (hint.empty() && scope.visible) hint = scope.visible;
@@ -115,7 +116,7 @@ ir::ValueId Elaborator::eval_member(const Expr& expr, Scope& scope) {
     throw Error(ErrorCode::unknown_name, where, fmt::format("merge has no state {}", expr.text), "write a.NAME or b.NAME");
   for (std::size_t i = 0; i < scope.states->size(); ++i)
     if ((*scope.states)[i] == expr.member) return (*side)[i];
-  std::string hint = suggest(expr.member, *scope.states);
+  std::string hint = support::suggest(expr.member, *scope.states);
   if (hint.empty()) hint = fmt::format("the state is {}", fmt::join(*scope.states, ", "));
   throw Error(ErrorCode::unknown_name, where, fmt::format("the state has no {}", expr.member), hint);
 }

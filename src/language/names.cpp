@@ -18,22 +18,6 @@ constexpr std::string_view reducer_names[] = {
 #undef REDUCER
 };
 
-// The number of insertions, deletions, changes and swaps of neighbours from a to b.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-    before.swap(last);
-    last.swap(row);
-  }
-  return last[b.size()];
-}
-
 }  // namespace
 
 std::optional<ops::Op> function_op(std::string_view name) {
@@ -56,20 +40,5 @@ const std::vector<std::string>& builtin_names() {
 }
 
 bool is_builtin(std::string_view name) { return std::binary_search(builtin_names().begin(), builtin_names().end(), name); }
-
-std::string suggest(std::string_view name, const std::vector<std::string>& candidates) {
-  constexpr std::size_t longest = 40;  // longer names are not compared
-  if (name.size() > longest) return {};
-  std::string best;
-  std::size_t distance = name.size() <= 4 ? 2 : 3;  // one more than the largest accepted
-  for (const std::string& candidate : candidates) {
-    if (candidate.size() > longest || candidate == name) continue;
-    if (const std::size_t d = edit_distance(name, candidate); d < distance && d < name.size()) {
-      distance = d;
-      best = candidate;
-    }
-  }
-  return best.empty() ? "" : "did you mean " + best;
-}
 
 }  // namespace cosmati::language

@@ -1,4 +1,4 @@
-// The names that every text knows, and what a misspelt name may have meant.
+// The names that every text knows.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <optional>
@@ -15,7 +15,5 @@ std::optional<ops::Op> function_op(std::string_view name);
 // Functions, reducers, types, and the calls with a meaning of their own (contract, extent, bits_f32, bits_u32).
 bool is_builtin(std::string_view name);
 const std::vector<std::string>& builtin_names();
-// "did you mean NAME" for the nearest candidate, or nothing when none is near.
-std::string suggest(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace cosmati::language

@@ -7,6 +7,7 @@
 
 #include "language/elaborate.h"
 #include "language/names.h"
+#include "support/suggest.h"
 
 namespace cosmati::language {
 namespace {
@@ -101,7 +102,7 @@ Signature signature_of(const File& file, const ProgramDecl& program) {
     } else if (p.dtype = dtype_from_name(type); !p.dtype) {
       std::vector<std::string> candidates = types;
       for (const DTypeInfo& row : dtype_table) candidates.emplace_back(row.name);
-      std::string hint = suggest(type, candidates);
+      std::string hint = support::suggest(type, candidates);
       if (hint.empty()) hint = fmt::format("declare it: program {}<{}: float>", program.name.text, type);
       throw Error(ErrorCode::unknown_name, file.where(param.type.pos), fmt::format("nothing declares the type {}", type), hint);
     }

@@ -73,26 +73,28 @@ Reach reach_of(const TensorView& view) {
 Aliases check_memory(const ir::Program& p, const std::vector<TensorView>& tensors) {
   Aliases aliases;
   for (std::uint32_t o = 0; o < tensors.size(); ++o) {
-    if (p.tensors[o].access == ir::Access::in || !tensors[o].data) continue;
+    const ir::Tensor& written = p.tensors[o];
+    if (written.access == ir::Access::in || !tensors[o].data) continue;
     if (tensors[o].elements() > 0 && overlaps_itself(tensors[o]))
-      throw Error(ErrorCode::overlap, {},
-                  fmt::format("{} is written, but its strides make different elements share memory", p.tensors[o].name),
+      throw Error(ErrorCode::overlap, written.where,
+                  fmt::format("{} is written, but its strides make different elements share memory", written.name),
                   "pass memory with one place for each element");
     for (std::uint32_t i = 0; i < tensors.size(); ++i) {
       if (i == o || !tensors[i].data || !may_overlap(tensors[o], tensors[i])) continue;
       if (p.tensors[i].access != ir::Access::in)
-        throw Error(ErrorCode::overlap, {},
-                    fmt::format("{} and {} are both written and share memory", p.tensors[o].name, p.tensors[i].name));
+        throw Error(ErrorCode::overlap, written.where,
+                    fmt::format("{} and {} are both written and share memory", written.name, p.tensors[i].name),
+                    "pass separate memory");
       if (!same(tensors[o], tensors[i]))
-        throw Error(ErrorCode::overlap, {},
-                    fmt::format("{} is written and shares memory with {}, but is not exactly the same view", p.tensors[o].name,
+        throw Error(ErrorCode::overlap, written.where,
+                    fmt::format("{} is written and shares memory with {}, but is not exactly the same view", written.name,
                                 p.tensors[i].name),
                     "pass separate memory, or exactly the same view");
       ir::TensorId in{i}, out{o};
       prove::Proof proof = prove::prove_exact_alias(p, in, out);
       if (!proof)
-        throw Error(ErrorCode::overlap, {},
-                    fmt::format("{} is exactly {}, and {} may not be computed in place: {}", p.tensors[o].name, p.tensors[i].name,
+        throw Error(ErrorCode::overlap, proof.refusal->where,
+                    fmt::format("{} is exactly {}, and {} may not be computed in place: {}", written.name, p.tensors[i].name,
                                 p.name, proof.refusal->message),
                     "pass separate memory");
       aliases.emplace_back(in, out);

@@ -8,13 +8,13 @@
 #include <filesystem>
 #include <random>
 
-#include "language/names.h"
 #include "language/source.h"
 #include "oracle/oracle.h"
 #include "prove/prove.h"
 #include "runtime/check_program.h"
 #include "runtime/shipped.h"
 #include "support/read_file.h"
+#include "support/suggest.h"
 
 namespace cosmati {
 namespace {
@@ -43,7 +43,7 @@ std::pair<std::vector<Program>, std::string> resolve(const std::string& spec) {
   for (const auto& [name, text] : runtime::shipped())
     if (name == spec || name + ".tile" == spec) return {wrap(std::string(text), name + ".tile"), ""};
   std::string names;
-  const std::string near = language::suggest(spec, shipped_programs());
+  const std::string near = support::suggest(spec, shipped_programs());
   for (const std::string& name : shipped_programs()) names += (names.empty() ? "" : ", ") + name;
   throw Error(ErrorCode::unknown_name, {}, fmt::format("`{}` is neither a file nor a shipped program", spec),
               near.empty() ? "the shipped programs are " + names : near);
@@ -56,8 +56,8 @@ std::string Program::name() const { return source_->signature().name; }
 std::vector<Program::Parameter> Program::parameters() const {
   std::vector<Parameter> parameters;
   for (const language::Parameter& p : source_->signature().parameters) {
-    Parameter out{p.name, Parameter::Kind::scalar, p.dtype ? std::string(cosmati::name(*p.dtype)) : p.variable, "",
-                  p.has_default};
+    Parameter out{p.name, Parameter::Kind::scalar, p.dtype ? std::string(cosmati::name(*p.dtype)) : p.variable,
+                  "",     p.has_default,           p.where};
     if (p.is_tensor) {
       out.kind = p.access == ir::Access::in    ? Parameter::Kind::in
                  : p.access == ir::Access::out ? Parameter::Kind::out

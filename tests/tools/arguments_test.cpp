@@ -5,12 +5,14 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "tests/tools/temporary.h"
 
 namespace cosmati::tools {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -93,6 +95,58 @@ TEST_F(ArgumentsTest, WhatCannotBeMeantIsRefused) {
   EXPECT_THAT(refusal(with("x=")), HasSubstr("name=value"));
   EXPECT_THAT(refusal({"x=f32[2,3]:ones", rest_[0], rest_[1], "k=abc"}), HasSubstr("not a number"));
   EXPECT_THAT(refusal({"x=f32[2,3]:ones", rest_[0], rest_[1], "k=1e999"}), HasSubstr("64 bits"));
+}
+
+TEST_F(ArgumentsTest, AnotherFormThanTheParametersIsSaidAndWhatIsLegal) {
+  auto says = [&](const std::string& x, const std::string& what, const std::string& hint) {
+    EXPECT_THAT(refusal(with(x)), AllOf(HasSubstr(what), HasSubstr("Hint: " + hint)));
+  };
+  const std::string legal = "give x=FILE.npy, or generated as in x=f32[37,1537]:normal";
+  says("x=f31[2,3]:zeros", "x: there is no type 'f31'", "did you mean f32");
+  says("x=float32[2,3]:zeros", "x: there is no type 'float32'", "did you mean f32");
+  says("x=quux[2,3]:zeros", "x: there is no type 'quux'", "the types are bool, i8");
+  says("x=f31:" + file(DType::f32_, {2, 3}), "x: there is no type 'f31'", "did you mean f32");
+  for (const char* scalar : {"3", "-0.5", "1e9", "true", "nan"})
+    says(std::string("x=") + scalar, std::string("x is a tensor T[row, col], but the scalar ") + scalar + " is given", legal);
+  says("x=f32:normal", "x is a tensor T[row, col], but 'f32:normal' says no extents", legal);
+  says("x=normal", "x is a tensor T[row, col], but 'normal' says no type and extents", legal);
+  EXPECT_THAT(refusal({"x=f32[2,3]:ones", rest_[0], rest_[1], "k=f32[]:ones"}),
+              AllOf(HasSubstr("k is a scalar f32, but 'f32[]:ones' is not a number, true or false"), HasSubstr("give k=NUMBER")));
+  EXPECT_THAT(refusal({rest_[0], "w=0.5"}), HasSubstr("generated as in w=bf16[1537]:normal"));
+  EXPECT_THAT(refusal({rest_[1], "n=0"}), HasSubstr("generated as in n=i32[1537]:uniform"));
+  // A file of that name is a file.
+  TemporaryFolder inside;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(inside / "");
+  NpyWriter("3", make_array(DType::f32_, {2, 3}, "a").view).commit();
+  EXPECT_EQ(refusal(with("x=3")), "accepted");
+  std::filesystem::current_path(before);
+}
+
+TEST_F(ArgumentsTest, FilesThatAreMissingAreNamedWithWhatIsLegal) {
+  try {
+    Bindings(program_, with("x=none.npy"), 0);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code, ErrorCode::bad_file);
+    EXPECT_EQ(e.where.file, "none.npy");
+    EXPECT_THAT(e.what(), HasSubstr("no such file to read x from. Hint: give x=FILE.npy"));
+  }
+}
+
+TEST_F(ArgumentsTest, RefusalsNameThePlaceOfTheParameter) {
+  auto line_and_column = [&](const std::vector<std::string>& texts) {
+    try {
+      Bindings(program_, texts, 0);
+    } catch (const Error& e) {
+      return std::pair(e.where.line, e.where.column);
+    }
+    return std::pair(0, 0);
+  };
+  EXPECT_EQ(line_and_column(rest_), std::pair(1, 32));
+  EXPECT_EQ(line_and_column(with("x=3")), std::pair(1, 32));
+  EXPECT_EQ(line_and_column(with("n=i32[2]:ones")), std::pair(1, 51));
+  EXPECT_EQ(line_and_column(with("z=3")), std::pair(1, 9));
 }
 
 TEST_F(ArgumentsTest, BytesMovedCountEachTensorOnceADirection) {
