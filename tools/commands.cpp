@@ -130,20 +130,20 @@ void run(const Invocation& invocation, const RunOptions& options, Report& report
   std::vector<NpyWriter> files;
   for (const auto& [name, path] : probes) {
     Progress progress("probing " + name);
-    Probe found = probe(p.program, before.arguments(), name);
+    Probe found = probe(p.program, before.arguments(), name, progress.teller());
     report.line(fmt::format("probe {} f64[{}] over {}", name, fmt::join(found.shape, ","), fmt::join(found.axes, ", ")));
     report.object()["probes"].push_back({{"name", name}, {"axes", found.axes}, {"shape", found.shape}, {"file", path}});
     files.emplace_back(path, TensorView(found.values.data(), DType::f64_, found.shape));
   }
   {
     Progress progress("running " + p.program.name());
-    p.function(p.bindings.arguments());
+    p.function(p.bindings.arguments(), progress.teller());
   }
   report_outputs(p.bindings, report);
   for (const auto& [name, path] : outs) files.emplace_back(path, tensor_to_write(p, name));
   if (options.check) {
     Progress progress("checking against the oracle");
-    report_judgements(judge(p.program, before.arguments(), p.bindings.arguments()), report);
+    report_judgements(judge(p.program, before.arguments(), p.bindings.arguments(), progress.teller()), report);
   }
   if (options.time) {
     Progress progress("timing", 2);

@@ -9,6 +9,7 @@
 
 #include <cosmati/runtime.h>
 
+#include "support/suggest.h"
 #include "tools/commands.h"
 
 namespace {
@@ -42,6 +43,35 @@ void add_invocation(CLI::App* app, Invocation& i) {
   add_repeated(app, "--set", i.knobs, "set a knob of the planner exactly", "knob=v");
   app->add_option("--plan", i.plan, "replay a plan exactly, or refuse it")->type_name("F.json");
   app->add_option("--seed", i.seed, "seed of the generators (default 0)")->type_name("N");
+}
+
+// The parser's own message, or better: the command or option that it does not know, and what may have been meant.
+cosmati::Error refusal(const CLI::App& app, const CLI::ParseError& problem, const std::vector<std::string>& words) {
+  auto error = [](const std::string& what, const std::string& hint) {
+    return cosmati::Error(cosmati::ErrorCode::bad_argument, {}, what, hint);
+  };
+  const std::vector<CLI::App*> parsed = app.get_subcommands();
+  std::vector<std::string> known;
+  if (parsed.empty()) {
+    for (const CLI::App* command : app.get_subcommands(nullptr)) known.push_back(command->get_name());
+    const std::string all = fmt::format("the commands are {}", fmt::join(known, ", "));
+    for (const std::string& word : words) {
+      if (word[0] == '-') continue;
+      const std::string near = cosmati::support::suggest(word, known);
+      return error(fmt::format("there is no command '{}'", word), near.empty() ? all : near);
+    }
+    return words.empty() ? error("no command is given", all) : error(problem.what(), "cosmati --help");
+  }
+  const CLI::App& command = *parsed.front();
+  const std::string help = fmt::format("cosmati {} --help", command.get_name());
+  if (!dynamic_cast<const CLI::ExtrasError*>(&problem)) return error(problem.what(), help);
+  for (const CLI::Option* option : command.get_options()) known.push_back(option->get_name());
+  for (const std::string& word : command.remaining()) {
+    if (word[0] != '-') continue;
+    const std::string option = word.substr(0, word.find('=')), near = cosmati::support::suggest(option, known);
+    return error(fmt::format("{} has no option '{}'", command.get_name(), option), near.empty() ? help : near);
+  }
+  return error(problem.what(), help);
 }
 
 }  // namespace
@@ -102,9 +132,12 @@ int main(int argc, char** argv) {
                exit_help);
 
   CLI::App* devices = app.add_subcommand("devices", "List the devices and whether they are present");
+  devices->footer(std::string("\nExamples:\n  cosmati devices\n  cosmati devices --json\n\n") + exit_help);
   CLI::App* docs =
       app.add_subcommand("docs", "Print the reference, from the tables of operations, reducers, types, errors and knobs");
   docs->add_option("--write", folder, "write one page a file into this folder instead")->type_name("FOLDER");
+
+  docs->footer(std::string("\nExamples:\n  cosmati docs\n  cosmati docs --write docs/reference\n\n") + exit_help);
 
   for (CLI::App* command : {run, check, plan, emit, devices, docs}) command->add_flag("--json", json, "print one JSON object");
 
@@ -116,7 +149,7 @@ int main(int argc, char** argv) {
     } catch (const CLI::Success& e) {
       return app.exit(e);
     } catch (const CLI::ParseError& e) {
-      throw cosmati::Error(cosmati::ErrorCode::bad_argument, {}, e.what(), "cosmati --help");
+      throw refusal(app, e, {argv + 1, argv + argc});
     }
     if (run->parsed()) cosmati::tools::run(invocation, run_options, report);
     if (check->parsed()) cosmati::tools::check(files, invocation.seed, report);

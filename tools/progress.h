@@ -8,6 +8,8 @@
 #include <string>
 #include <thread>
 
+#include <cosmati/runtime.h>
+
 namespace cosmati::tools {
 
 // Lives as long as the work. Prints nothing in the first second; then one line a second on a terminal (overwritten), one line
@@ -21,6 +23,10 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   // How much is done, 0 .. 1. Any thread.
   void fraction(double done) { done_.store(done, std::memory_order_relaxed); }
+  // The same as a function that the library calls; while this lives.
+  Fraction teller() {
+    return [this](double done) { fraction(done); };
+  }
 
  private:
   void loop();

@@ -99,6 +99,9 @@ struct WarmProgress {
   double seconds;
 };
 
+// Told the fraction done, 0 .. 1, while something long runs; from any thread, in steps of any size. Must not throw.
+using Fraction = std::function<void(double)>;
+
 // A program on a device, and the kernels made for it. A kernel is compiled once per (facts, plan), counted; different ones
 // compile in parallel, and who asks for one that is being compiled waits for it. A handle; copies are the same function.
 // Thread-safe.
@@ -109,6 +112,7 @@ class COSMATI_API Function {
   // Runs and waits. Outputs may be omitted from `arguments` only when allocate() made them. Checks every argument first (rank,
   // dtype, extents, aliasing, contracts on host data) and throws Error; nothing is written then.
   void operator()(const Arguments& arguments) const;
+  void operator()(const Arguments& arguments, const Fraction& progress) const;
   // The arguments in declared order; scalars with defaults may be left out at the end.
   template <class... A>
     requires(sizeof...(A) > 0 && (std::convertible_to<A, Argument> && ...))
@@ -167,7 +171,8 @@ struct Judgement {
   std::int64_t unjudged = 0;     // elements whose bound exceeds |ref|
 };
 // `before` are the arguments as they were before the run (an inout's old contents); `after` holds the outputs.
-COSMATI_API std::vector<Judgement> judge(const Program& program, const Arguments& before, const Arguments& after);
+COSMATI_API std::vector<Judgement> judge(const Program& program, const Arguments& before, const Arguments& after,
+                                         const Fraction& progress = {});
 
 // judge() in two steps: the oracle's results for some arguments, computed once, and any number of runs held against them.
 // A handle; copies share the results. Immutable, thread-safe.
@@ -200,7 +205,8 @@ struct Probe {
   std::vector<std::int64_t> shape;
   std::vector<double> values;
 };
-COSMATI_API Probe probe(const Program& program, const Arguments& arguments, const std::string& name);
+COSMATI_API Probe probe(const Program& program, const Arguments& arguments, const std::string& name,
+                        const Fraction& progress = {});
 
 // The reference pages, printed from the tables (Markdown): "ops", "reducers", "dtypes", "errors", "knobs", "programs".
 COSMATI_API std::map<std::string, std::string> reference_pages();

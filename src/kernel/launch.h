@@ -1,6 +1,7 @@
 // What a launch hands to an executor (simulator, CPU, later GPUs), and the interface of one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -25,8 +26,9 @@ class Queue {
 };
 
 struct Launch {
-  std::vector<Memory> buffers;       // one per Kernel::buffers; scratch entries are filled in by the executor's caller
-  std::vector<std::int64_t> params;  // one per Kernel::params: integers as values, f32/f64 as bit patterns of that type
+  std::vector<Memory> buffers;                // one per Kernel::buffers; scratch entries are filled in by the executor's caller
+  std::vector<std::int64_t> params;           // one per Kernel::params: integers as values, f32/f64 as bit patterns of that type
+  std::function<void(double)> progress = {};  // told the fraction of a launch that is done; from any worker
 };
 
 class Executable {

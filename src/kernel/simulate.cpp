@@ -150,6 +150,9 @@ class Run {
       for (std::int64_t g = 0; g < groups; ++g) {
         start_group(g);
         execute(code_.phases[p].data(), code_.phases[p].size());
+        if (launch_.progress)
+          launch_.progress((static_cast<double>(p) + static_cast<double>(g + 1) / static_cast<double>(groups)) /
+                           static_cast<double>(k_.phases.size()));
       }
     }
   }

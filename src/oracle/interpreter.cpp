@@ -14,7 +14,14 @@
 namespace cosmati::oracle {
 
 Interpreter::Interpreter(const ir::Program& program, const Inputs& inputs, const Options& options)
-    : program_(program), inputs_(inputs), options_(options), facts_(program), wide_(options.mode == Mode::wide) {
+    : program_(program),
+      inputs_(inputs),
+      options_(options),
+      facts_(program),
+      wide_(options.mode == Mode::wide),
+      progress_(options.progress),
+      long_nodes_(static_cast<int>(program.streams.size())) {
+  for (const ir::Value& v : program.values) long_nodes_ += std::holds_alternative<ir::Reduce>(v.node) ? 1 : 0;
   outer_ = [this](ir::ValueId v) {
     const Ref value = eval(v);
     COSMATI_CHECK(value->dims.empty(), "a lambda reads a value that has axes");

@@ -14,6 +14,7 @@
 #include "oracle/dense.h"
 #include "oracle/facts.h"
 #include "oracle/oracle.h"
+#include "oracle/progress.h"
 
 namespace cosmati::oracle {
 
@@ -58,6 +59,9 @@ class Interpreter {
   std::function<void(std::optional<ir::StreamId>)> effects;
   void run_stream(ir::StreamId s);  // with its effects; what it leaves is remembered for its Parts
   bool wide() const { return wide_; }
+  Progress& progress() { return progress_; }
+  // A block of instances begins: its reductions and streams are turns of it.
+  void start_block() { long_nodes_done_ = 0; }
   const std::vector<std::int64_t>& extents() const { return inputs_.extents; }
   const ir::Program& program() const { return program_; }
 
@@ -102,6 +106,8 @@ class Interpreter {
   std::vector<Ref> merge_states(const ir::Stream& stream, const std::vector<Ref>& a, const std::vector<Ref>& b);
   Dims dims_of(const ir::AxisSet& axes);
   double relaxed(const ir::Reduce& n) const;
+  // A reduction or stream, the nodes that may take long. Of the outermost one the turns count as progress.
+  class LongNode;
   template <class F>
   Ref nested(F&& f);
 
@@ -123,6 +129,28 @@ class Interpreter {
   std::uint32_t next_dim_;
   std::uint64_t next_id_ = 1;
   int nesting_ = 0;
+  Progress progress_;
+  int long_nodes_ = 0, long_nodes_done_ = 0, long_depth_ = 0;
+};
+
+class Interpreter::LongNode {
+ public:
+  explicit LongNode(Interpreter& owner) : owner_(owner) {
+    if (++owner.long_depth_ > 1) return;
+    const int index = std::min(owner.long_nodes_done_++, owner.long_nodes_ - 1);
+    turn_ = std::make_unique<Progress::Turn>(owner.progress_, index, owner.long_nodes_);
+  }
+  ~LongNode() { --owner_.long_depth_; }
+  LongNode(const LongNode&) = delete;
+  // Turn `index` of `count`, while the result lives; nothing inside another long node.
+  std::unique_ptr<Progress::Turn> turn(std::int64_t index, std::int64_t count) {
+    if (!turn_) return nullptr;
+    return std::make_unique<Progress::Turn>(owner_.progress_, static_cast<double>(index), static_cast<double>(count));
+  }
+
+ private:
+  Interpreter& owner_;
+  std::unique_ptr<Progress::Turn> turn_;
 };
 
 // The extents of the factors of dimension d, slow to fast; an index may also address a composite dimension as a whole.

@@ -32,9 +32,10 @@ using Cuts = std::function<std::vector<std::int64_t>(std::int64_t lo, std::int64
 
 struct Options {
   Mode mode = Mode::wide;
-  Cuts cuts;                         // absent: one piece
-  std::optional<ir::ValueId> probe;  // also returns this value
-  bool merge_streams = false;        // run every stream with a merge as pieces started from the initial state and merged
+  Cuts cuts;                                  // absent: one piece
+  std::optional<ir::ValueId> probe;           // also returns this value
+  bool merge_streams = false;                 // run every stream with a merge as pieces started from the initial state and merged
+  std::function<void(double)> progress = {};  // told the fraction done, 0 .. 1
 };
 
 struct Array {  // dense, row-major

@@ -45,6 +45,7 @@ double Interpreter::relaxed(const ir::Reduce& n) const {
 }
 
 Ref Interpreter::reduce(const ir::Reduce& n, const ir::Value& value) {
+  LongNode progress(*this);
   const ir::Reducer& reducer = program_[n.reducer];
   const ir::Elementwise* product = summed_product(program_, n);
   const std::vector<ir::ValueId>& args = product ? product->args : n.args;
@@ -107,6 +108,7 @@ Ref Interpreter::reduce(const ir::Reduce& n, const ir::Value& value) {
     const std::int64_t length = longest->hi - longest->lo;
     const std::int64_t step = std::max<std::int64_t>(1, length / (largest / operand_limit + 1));
     for (std::int64_t lo = longest->lo; lo < longest->hi; lo += step) {
+      const auto turn = progress.turn((lo - longest->lo) / step, (length - 1) / step + 1);
       Scope piece(*this, true);
       piece.span(axis, longest->dim, lo, std::min(lo + step, longest->hi), longest->uncertain);
       in_pieces();
@@ -118,6 +120,7 @@ Ref Interpreter::reduce(const ir::Reduce& n, const ir::Value& value) {
       const BindingRef b = canonical(stepped[k]);
       uncertain = uncertain || b->uncertain;
       for (std::int64_t c = b->lo; c < b->hi; ++c) {
+        const auto turn = progress.turn(c - b->lo, b->hi - b->lo);
         Scope point(*this, true);
         point.fixed(stepped[k], c);
         steps(k + 1);

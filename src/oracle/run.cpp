@@ -235,6 +235,8 @@ class Runner {
     if (k == axes.size()) return inside();
     const BindingRef range = interpreter_.canonical(axes[k]);
     for (std::int64_t c = range->lo; c < range->hi; ++c) {
+      const Progress::Turn turn(interpreter_.progress(), static_cast<double>(c - range->lo),
+                                static_cast<double>(range->hi - range->lo));
       Interpreter::Scope point(interpreter_, true);
       point.fixed(axes[k], c);
       steps(axes, k + 1, inside);
@@ -314,8 +316,14 @@ class Runner {
       }
     }
     const std::function<void(std::size_t)> walk = [&](std::size_t k) {
-      if (k == sizes.size()) return effects(std::nullopt);
+      if (k == sizes.size()) {
+        interpreter_.start_block();
+        return effects(std::nullopt);
+      }
+      const std::int64_t length = ranges[k]->hi - ranges[k]->lo;
       for (std::int64_t lo = ranges[k]->lo; lo < ranges[k]->hi; lo += sizes[k]) {
+        const Progress::Turn turn(interpreter_.progress(), static_cast<double>((lo - ranges[k]->lo) / sizes[k]),
+                                  static_cast<double>((length - 1) / sizes[k] + 1));
         Interpreter::Scope block(interpreter_, true);
         block.span(blocked_[k], ranges[k]->dim, lo, std::min(lo + sizes[k], ranges[k]->hi));
         walk(k + 1);

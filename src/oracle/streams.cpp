@@ -88,6 +88,7 @@ Ref Interpreter::stream_tuple(ir::StreamId s, bool with_effects, Bound& bound) {
 std::vector<Ref> Interpreter::stream_pieces(ir::StreamId s, const std::vector<std::int64_t>& points, const std::vector<Ref>& init,
                                             const Bound& bound, bool with_effects) {
   const ir::Stream& stream = program_[s];
+  LongNode progress(*this);
   std::vector<Ref> state = init;
   StreamState& mine = streams_[s.index];
   StreamState outer = mine;
@@ -108,10 +109,11 @@ std::vector<Ref> Interpreter::stream_pieces(ir::StreamId s, const std::vector<st
   const auto restore = [&] { mine = std::move(outer); };
   try {
     for (std::size_t k = 0; k + 1 < points.size(); ++k) {
-      if (stream.tile)
-        step(points[k], points[k + 1]);
-      else
-        for (std::int64_t t = points[k]; t < points[k + 1]; ++t) step(t, t + 1);
+      const std::int64_t first = points[k], last = points[k + 1], length = stream.tile ? last - first : 1;
+      for (std::int64_t t = first; t < last; t += length) {
+        const auto turn = progress.turn(t - points.front(), points.back() - points.front());
+        step(t, t + length);
+      }
     }
   } catch (...) {
     restore();

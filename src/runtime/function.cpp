@@ -37,13 +37,14 @@ std::shared_ptr<const Prepared> Function::Impl::prepare(Matched matched) {
   return made;
 }
 
-void Function::Impl::call(Matched matched) {
+void Function::Impl::call(Matched matched, const Fraction& progress) {
   const std::shared_ptr<const Prepared> prepared = prepare(matched);
   kernel::Launch launch = prepared->pattern();
   prepared->fill(matched, launch);
   runtime::Scratch scratch;
   if (prepared->scratch_bytes() > 0) scratch = runtime::Scratch(device.impl()->scratch, prepared->scratch_bytes());
   prepared->place_scratch(scratch.data(), launch);
+  launch.progress = progress;
   prepared->run(matched, launch, nullptr);
 }
 
@@ -59,6 +60,12 @@ Function::Function(Program program, Device device, Options options)
 
 // A call holds what it uses: the object may die meanwhile.
 void Function::operator()(const Arguments& arguments) const { call(runtime::match(impl_->signature(), arguments)); }
+
+void Function::operator()(const Arguments& arguments, const Fraction& progress) const {
+  const std::shared_ptr<Impl> impl = impl_;
+  const std::vector<const Argument*> matched = runtime::match(impl->signature(), arguments);
+  within_memory(impl->instances.program(), [&] { impl->call(matched, progress); });
+}
 
 void Function::call(std::span<const Argument* const> in_declared_order) const {
   const std::shared_ptr<Impl> impl = impl_;

@@ -16,7 +16,7 @@ struct Function::Impl {
 
   // Everything a call checks, and the kernel of it.
   std::shared_ptr<const runtime::Prepared> prepare(runtime::Matched matched);
-  void call(runtime::Matched matched);
+  void call(runtime::Matched matched, const Fraction& progress = {});
   // Arguments that need no memory and no outputs, and their facts.
   std::pair<runtime::Bound, plan::Facts> sketch(runtime::Matched matched) const;
   const language::Signature& signature() const { return instances.program().source().signature(); }

@@ -44,11 +44,13 @@ void write(const oracle::Array& array, const TensorView& view) {
   });
 }
 
-Reference reference(const ir::Program& p, const oracle::Inputs& inputs) {
-  Reference made{oracle::run(p, inputs, {oracle::Mode::wide, {}, {}, false}), {}};
-  for (const ir::Tensor& t : p.tensors)
-    if (t.access != ir::Access::in && !is_float(t.dtype) && !made.typed)
-      made.typed = oracle::run(p, inputs, {oracle::Mode::typed, {}, {}, false});
+Reference reference(const ir::Program& p, const oracle::Inputs& inputs, const Fraction& progress) {
+  bool needs_typed = false;
+  for (const ir::Tensor& t : p.tensors) needs_typed = needs_typed || (t.access != ir::Access::in && !is_float(t.dtype));
+  const double runs = needs_typed ? 2 : 1;
+  auto of_run = [&](double before) { return progress ? [=](double done) { progress((before + done) / runs); } : Fraction(); };
+  Reference made{oracle::run(p, inputs, {oracle::Mode::wide, {}, {}, false, of_run(0)}), {}};
+  if (needs_typed) made.typed = oracle::run(p, inputs, {oracle::Mode::typed, {}, {}, false, of_run(1)});
   return made;
 }
 

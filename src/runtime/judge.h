@@ -16,7 +16,7 @@ struct Reference {
   std::optional<oracle::Result> typed;  // where some output is not floating-point
 };
 // inputs.tensors hold the arguments as they were before the run.
-Reference reference(const ir::Program& p, const oracle::Inputs& inputs);
+Reference reference(const ir::Program& p, const oracle::Inputs& inputs, const Fraction& progress = {});
 // `got` are views of the outputs (outs and inouts in declared order), of the shapes that `reference` has.
 std::vector<Judgement> judge(const ir::Program& p, const Reference& reference, const std::vector<TensorView>& got);
 

@@ -182,7 +182,7 @@ void Prepared::fill(Matched matched, kernel::Launch& launch) const {
 void Prepared::run(Matched matched, const kernel::Launch& launch, const kernel::Queue* queue) const {
   if (kernel_->executable) return kernel_->executable->run(launch, queue);
   const oracle::Inputs now = inputs(matched);
-  const oracle::Result result = oracle::run(instance_->program, now);
+  const oracle::Result result = oracle::run(instance_->program, now, {oracle::Mode::wide, {}, {}, false, launch.progress});
   std::size_t o = 0;
   for (std::size_t t = 0; t < now.tensors.size(); ++t)
     if (tensors_[t].written) write(result.outputs[o++], now.tensors[t]);

@@ -56,7 +56,7 @@ std::vector<Judgement> Judge::operator()(const Arguments& after) const {
   return runtime::judge(p, impl_->reference, got);
 }
 
-std::vector<Judgement> judge(const Program& program, const Arguments& before, const Arguments& after) {
+std::vector<Judgement> judge(const Program& program, const Arguments& before, const Arguments& after, const Fraction& progress) {
   runtime::Instances instances(program);
   Bound bound = runtime::bind(instances, before, {true, true});
   Bound results = runtime::bind(instances, after, {false, false});
@@ -66,10 +66,10 @@ std::vector<Judgement> judge(const Program& program, const Arguments& before, co
     if (p.tensors[t].access != ir::Access::in) got.push_back(results.inputs.tensors[t]);
   // Outputs bind extents too: the run is judged at the extents it had.
   bound.inputs.extents = results.inputs.extents;
-  return within_memory(program, [&] { return runtime::judge(p, runtime::reference(p, bound.inputs), got); });
+  return within_memory(program, [&] { return runtime::judge(p, runtime::reference(p, bound.inputs, progress), got); });
 }
 
-Probe probe(const Program& program, const Arguments& arguments, const std::string& name) {
+Probe probe(const Program& program, const Arguments& arguments, const std::string& name, const Fraction& progress) {
   runtime::Instances instances(program);
   Bound bound = runtime::bind(instances, arguments, {true, true});
   const ir::Program& p = bound.instance->program;
@@ -79,6 +79,7 @@ Probe probe(const Program& program, const Arguments& arguments, const std::strin
     if (n != name) continue;
     oracle::Options options;
     options.probe = value;
+    options.progress = progress;
     oracle::Result result = within_memory(program, [&] { return oracle::run(p, bound.inputs, options); });
     Probe out;
     for (ir::AxisId axis : p.program_axes)

@@ -20,6 +20,7 @@ namespace {
 
 constexpr double operations_per_task = 40'000;  // some ten microseconds: about what waking a thread costs
 constexpr std::int64_t pieces_per_task = 4;     // tasks take groups in pieces, so that a slow one does not hold up the rest
+constexpr std::int64_t pieces_told = 100;       // of a phase whose progress is told
 
 struct Phase {
   PhaseFunction* run;
@@ -38,7 +39,9 @@ Cut cut(const Phase& phase, const kernel::Launch& launch, int workers) {
   if (size.groups <= 0) return {};
   const double limit = static_cast<double>(std::min<std::int64_t>(size.groups, workers));
   const int tasks = static_cast<int>(std::max(1.0, std::min(limit, size.operations / operations_per_task)));
-  const std::int64_t piece = tasks == 1 ? size.groups : std::max<std::int64_t>(1, size.groups / (tasks * pieces_per_task));
+  std::int64_t cuts = tasks == 1 ? 1 : tasks * pieces_per_task;
+  if (launch.progress) cuts = std::max(cuts, pieces_told);
+  const std::int64_t piece = std::max<std::int64_t>(1, size.groups / cuts);
   return {size.groups, piece, (size.groups - 1) / piece + 1, tasks};
 }
 
@@ -46,13 +49,20 @@ struct Work {  // one phase of one launch, taken by its tasks in pieces
   PhaseFunction* phase;
   const kernel::Launch& launch;
   const Cut cut;
-  std::atomic<std::int64_t> next = 0;
+  std::size_t index, phases;  // this phase among those of the kernel
+  std::atomic<std::int64_t> next = 0, finished = 0;
 
   void take(int worker) {
     const DefaultFloatState state;
-    for (std::int64_t at; (at = next.fetch_add(1, std::memory_order_relaxed)) < cut.pieces;)
+    for (std::int64_t at; (at = next.fetch_add(1, std::memory_order_relaxed)) < cut.pieces;) {
       phase(at * cut.piece, at + 1 == cut.pieces ? cut.groups : (at + 1) * cut.piece, worker, launch.buffers.data(),
             launch.params.data());
+      if (launch.progress) tell(finished.fetch_add(1, std::memory_order_relaxed) + 1);
+    }
+  }
+  void tell(std::int64_t done) const {
+    launch.progress((static_cast<double>(index) + static_cast<double>(done) / static_cast<double>(cut.pieces)) /
+                    static_cast<double>(phases));
   }
 };
 
@@ -77,12 +87,13 @@ class Compiled : public kernel::Executable {
                   "a launch of {} buffers and {} params for a kernel of {} and {}", launch.buffers.size(), launch.params.size(),
                   buffers_, params_);
     const Executor& executor = queue ? static_cast<const ExecutorQueue*>(queue)->executor : executor_;
-    for (const Phase& phase : phases_) run(phase, launch, executor);
+    for (std::size_t i = 0; i < phases_.size(); ++i) run(i, launch, executor);
   }
 
  private:
-  void run(const Phase& phase, const kernel::Launch& launch, const Executor& executor) const {
-    Work work{phase.run, launch, cut(phase, launch, workers_)};
+  void run(std::size_t index, const kernel::Launch& launch, const Executor& executor) const {
+    const Phase& phase = phases_[index];
+    Work work{phase.run, launch, cut(phase, launch, workers_), index, phases_.size()};
     const int tasks = work.cut.tasks;
     if (tasks <= 1) return work.take(0);
     const std::function<void(int)> task = [&work](int worker) { work.take(worker); };

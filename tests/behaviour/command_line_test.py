@@ -1,0 +1,73 @@
+# The command line itself: what its help shows, how it answers words that it does not know, and the progress it tells.
+# SPDX-License-Identifier: Apache-2.0
+import re
+import subprocess
+import time
+
+from tool import DONE, TOOL, WRONG_INPUT, ToolTest, main
+
+COMMANDS = ("run", "check", "plan", "emit", "devices", "docs")
+
+
+def call(*arguments):
+    return subprocess.run([TOOL, *arguments], capture_output=True, text=True)
+
+
+class CommandLine(ToolTest):
+    def test_the_examples_of_a_command_are_its_own(self):
+        for command in COMMANDS:
+            shown = call(command, "--help")
+            self.assertEqual(shown.returncode, DONE)
+            examples = re.findall(r"^  cosmati (\w+)", shown.stdout, re.MULTILINE)
+            self.assertGreaterEqual(len(examples), 1, shown.stdout)
+            self.assertEqual(set(examples), {command}, shown.stdout)
+            self.assertIn("Exit codes:", shown.stdout)
+        self.assertEqual(set(re.findall(r"^  (\w+) {2,}", call("--help").stdout, re.MULTILINE)), set(COMMANDS))
+
+    def test_examples_without_files_run(self):
+        for command in COMMANDS:
+            for line in re.findall(r"^  cosmati (.*)", call(command, "--help").stdout, re.MULTILINE):
+                if ".npy" in line or ".json" in line or ".tile" in line or "--write" in line:
+                    continue
+                self.assertEqual(subprocess.run(f"{TOOL} {line}", shell=True, capture_output=True).returncode, DONE, line)
+
+    def refused(self, *arguments):
+        result = call(*arguments)
+        self.assertEqual(result.returncode, WRONG_INPUT, result.stderr)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        return result.stderr
+
+    def test_words_that_are_not_known_are_named(self):
+        every = "the commands are " + ", ".join(COMMANDS)
+        for arguments, what, hint in [
+            (["rum", "softmax"], "there is no command 'rum'", "did you mean run"),
+            (["chekc", "a.tile"], "there is no command 'chekc'", "did you mean check"),
+            (["softmax", "x=f32[3,4]:ones"], "there is no command 'softmax'", every),
+            (["x" * 5000], "there is no command 'xxx", every),
+            ([""], "there is no command ''", every),
+            ([], "no command is given", every),
+            (["run", "softmax", "x=f32[3,4]:ones", "--devcie", "sim"], "run has no option '--devcie'", "did you mean --device"),
+            (["plan", "softmax", "--sav=p.json"], "plan has no option '--sav'", "did you mean --save"),
+            (["devices", "--sead", "3"], "devices has no option '--sead'", "cosmati devices --help"),
+            (["run", "softmax", "--seed", "x"], "--seed", "cosmati run --help"),
+            (["run"], "program is required", "cosmati run --help"),
+            (["docs", "ops"], "ops", "cosmati docs --help"),
+        ]:
+            with self.subTest(arguments=arguments):
+                message = self.refused(*arguments)
+                self.assertIn(what, message)
+                self.assertIn("Hint: " + hint, message)
+
+    def test_a_check_of_more_than_a_second_tells_how_much_is_left(self):
+        for k in (512, 1024, 2048, 4096, 8192, 16384):
+            start = time.monotonic()
+            result = call("run", "matmul", f"a=f32[512,{k}]:ones", f"b=f32[{k},256]:ones", "--check")
+            self.assertEqual(result.returncode, DONE, result.stderr)
+            if time.monotonic() - start > 3:
+                break
+        self.assertRegex(result.stderr, r"cosmati: checking against the oracle: \d+ s, \d+% done, about \d+ s left")
+
+
+if __name__ == "__main__":
+    main()
