@@ -207,7 +207,7 @@ std::pair<std::string, std::string> split_assignment(const std::string& text, co
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-Bindings::Bindings(const Program& program, const std::vector<std::string>& texts, std::uint64_t seed) {
+Bindings::Bindings(const Program& program, const std::vector<std::string>& texts, std::uint64_t seed, const Fraction& progress) {
   const std::vector<Program::Parameter> parameters = program.parameters();
   for (const auto& parameter : parameters) slots_.push_back({.parameter = parameter, .array = {}});
   const language::Signature& signature = program.source().signature();
@@ -241,11 +241,16 @@ Bindings::Bindings(const Program& program, const std::vector<std::string>& texts
            s.parameter.where);
   }
   const Arguments shapes = arguments();
+  double all = 0, before = 0;  // elements
+  for (const auto& [s, g] : generated) all += static_cast<double>(s->array.view.elements());
   for (auto& [s, g] : generated) {
     s->array = make_array(g.dtype, g.shape, s->parameter.name);
     std::optional<ContractBounds> bounds;
     if (g.generator == Generator::index) bounds = contract_bounds(program, shapes, s->parameter.name);
-    generate(s->array.view, g.generator, seed, s->parameter.name, bounds);
+    const auto own = static_cast<double>(s->array.view.elements());
+    const Fraction part = [&, from = before](double done) { progress((from + done * own) / all); };
+    generate(s->array.view, g.generator, seed, s->parameter.name, bounds, progress ? part : Fraction());
+    before += own;
   }
 }
 

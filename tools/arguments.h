@@ -18,7 +18,7 @@ class Bindings {
  public:
   // Reads or generates every argument. Throws Error{bad_argument} for a name the program does not have, one given twice, a
   // missing input, or an argument of the wrong form; Error{bad_file} for a file that is not what it should be.
-  Bindings(const Program& program, const std::vector<std::string>& texts, std::uint64_t seed);
+  Bindings(const Program& program, const std::vector<std::string>& texts, std::uint64_t seed, const Fraction& progress = {});
 
   Arguments arguments() const;
   // Makes the outputs that no argument named.

@@ -61,7 +61,7 @@ Prepared prepare(const Invocation& invocation) {
   std::optional<Bindings> bindings;
   {
     Progress progress("reading and generating arguments");
-    bindings.emplace(program, invocation.arguments, invocation.seed);
+    bindings.emplace(program, invocation.arguments, invocation.seed, progress.teller());
   }
   Function function(program, device, options);
   bindings->add_outputs(function.missing_outputs(bindings->arguments()));

@@ -141,35 +141,36 @@ std::string generator_names() {
 }
 
 void generate(const TensorView& view, Generator generator, std::uint64_t seed, const std::string& name,
-              const std::optional<ContractBounds>& contract) {
+              const std::optional<ContractBounds>& contract, const Fraction& progress) {
   const Random random(seed, name);
   const DType t = view.dtype;
-  const std::int64_t elements = view.elements();
+  auto fill = [&](const auto& element) {
+    constexpr std::int64_t told_every = std::int64_t{1} << 20;
+    const std::int64_t elements = view.elements();
+    for (std::int64_t i = 0; i < elements; ++i) {
+      store(view, i, element(i));
+      if (progress && i % told_every == 0) progress(static_cast<double>(i) / static_cast<double>(elements));
+    }
+  };
   switch (generator) {
     case Generator::normal:
       if (!is_float(t))
         refuse(name, fmt::format("'normal' makes floating values, but the array is {}", cosmati::name(t)),
                "use uniform or index");
-      for (std::int64_t i = 0; i < elements; ++i) store(view, i, real(t, normal(random, static_cast<std::uint64_t>(i))));
-      return;
+      return fill([&](std::int64_t i) { return real(t, normal(random, static_cast<std::uint64_t>(i))); });
     case Generator::uniform:
-      for (std::int64_t i = 0; i < elements; ++i) {
-        const std::uint64_t at = static_cast<std::uint64_t>(i);
-        store(view, i,
-              is_float(t) ? real(t, random.unit(at))
-                          : whole(t, static_cast<std::int64_t>(is_bool(t) ? random(at) & 1 : random(at))));
-      }
-      return;
+      return fill([&](std::int64_t i) {
+        const auto at = static_cast<std::uint64_t>(i);
+        if (is_float(t)) return real(t, random.unit(at));
+        return whole(t, static_cast<std::int64_t>(is_bool(t) ? random(at) & 1 : random(at)));
+      });
     case Generator::zeros:
     case Generator::ones:
-      for (std::int64_t i = 0; i < elements; ++i) store(view, i, whole(t, generator == Generator::ones));
-      return;
+      return fill([&](std::int64_t) { return whole(t, generator == Generator::ones); });
     case Generator::arange:
-      for (std::int64_t i = 0; i < elements; ++i) store(view, i, whole(t, i));
-      return;
+      return fill([&](std::int64_t i) { return whole(t, i); });
     case Generator::index:
-      fill_index(view, random, name, contract);
-      return;
+      return fill_index(view, random, name, contract);
   }
 }
 

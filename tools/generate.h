@@ -24,6 +24,6 @@ std::string generator_names();
 
 // Fills a dense view. `name` separates the streams of different parameters; `contract` is read by `index` only.
 void generate(const TensorView& view, Generator generator, std::uint64_t seed, const std::string& name,
-              const std::optional<ContractBounds>& contract);
+              const std::optional<ContractBounds>& contract, const Fraction& progress = {});
 
 }  // namespace cosmati::tools

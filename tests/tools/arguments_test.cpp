@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 
@@ -147,6 +148,18 @@ TEST_F(ArgumentsTest, RefusalsNameThePlaceOfTheParameter) {
   EXPECT_EQ(line_and_column(with("x=3")), std::pair(1, 32));
   EXPECT_EQ(line_and_column(with("n=i32[2]:ones")), std::pair(1, 51));
   EXPECT_EQ(line_and_column(with("z=3")), std::pair(1, 9));
+}
+
+TEST_F(ArgumentsTest, GeneratingTellsHowMuchIsDone) {
+  const Program p =
+      parse("program f(in x: f32[i], in y: i32[i], out z: f32[i]) {\n  parallel i { z[i] = x + f32(y) }\n}\n").front();
+  std::vector<double> told;
+  Bindings(p, {"x=f32[4000000]:uniform", "y=i32[4000000]:arange"}, 0, [&](double done) { told.push_back(done); });
+  EXPECT_GE(told.size(), 8u);
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  EXPECT_EQ(told.front(), 0);
+  EXPECT_GT(told.back(), 0.8);
+  EXPECT_LE(told.back(), 1);
 }
 
 TEST_F(ArgumentsTest, BytesMovedCountEachTensorOnceADirection) {
