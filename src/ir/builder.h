@@ -151,6 +151,7 @@ class Builder {
   using Text = std::function<std::string()>;  // made only for a message
   Type join_types(const std::vector<ValueId>& args, const Text& text, const Where& where) const;
   ValueId adapt(ValueId v, Type to, const Where& where);
+  static Const converted(const Value& constant, DType to);
   Type concrete_type(ValueId v) const;
   ValueId concrete(ValueId v, const Where& where);
   std::optional<ValueId> kept_as(DType dtype, ValueId v, const Where& where);

@@ -84,10 +84,7 @@ ValueId Builder::cast(DType to, ValueId v, const Where& where) {
   v = local(v, where);
   const Value value = program_[v];
   if (value.dtype == to) return adapt(v, {to, false}, where);
-  if (const auto* c = std::get_if<Const>(&value.node)) {
-    const ops::Scalar k = ops::cast(value.dtype, to, {c->f, c->i});
-    return intern(Const{k.f, k.i}, {to, false}, {}, where);
-  }
+  if (std::holds_alternative<Const>(value.node)) return intern(converted(value, to), {to, false}, {}, where);
   return intern(Elementwise{Op::cast, {v}}, {to, false}, {value.axes, value.done}, where);
 }
 

@@ -132,6 +132,16 @@ Builder::Type Builder::join_types(const std::vector<ValueId>& args, const Text& 
   return {compute_type(*typed), false};
 }
 
+// A real literal keeps its digits in every type that it is given, by a join or by name: the wide oracle computes with them,
+// everything else rounds them to the type.
+Const Builder::converted(const Value& constant, DType to) {
+  Const c = std::get<Const>(constant.node);
+  if (constant.weak && is_float(constant.dtype) && is_float(to)) return c;
+  if (is_float(constant.dtype)) c.f = ops::round_to(constant.dtype, c.f);
+  const ops::Scalar s = ops::cast(constant.dtype, to, {c.f, c.i});
+  return {s.f, s.i};
+}
+
 ValueId Builder::adapt(ValueId v, Type to, const Where& where) {
   const Value value = program_[v];
   if (value.dtype == to.dtype && value.weak == to.weak) return v;
@@ -144,10 +154,7 @@ ValueId Builder::adapt(ValueId v, Type to, const Where& where) {
     if (value.weak && is_int(to.dtype) && ops::wrap_to(to.dtype, c->i) != c->i)
       throw Error(ErrorCode::type_mismatch, where, fmt::format("{} does not fit {}", c->i, type_name(to.dtype)),
                   fmt::format("cast the other side to a wider type, or write {}({})", type_name(to.dtype), c->i));
-    // A real literal keeps its digits: the wide oracle computes with them, everything else rounds it to the type.
-    const bool digits = value.weak && is_float(value.dtype) && is_float(to.dtype);
-    const ops::Scalar k = digits ? ops::Scalar{c->f, c->i} : ops::cast(value.dtype, to.dtype, {c->f, c->i});
-    return intern(Const{k.f, k.i}, to, {}, value.where);
+    return intern(converted(value, to.dtype), to, {}, value.where);
   }
   if (value.dtype == to.dtype) return intern(value.node, to, std::move(axes), value.where);  // weakness is only a rule of typing
   if (const auto* op = std::get_if<Elementwise>(&value.node); op && value.weak && op->op == ops::Op::where) {

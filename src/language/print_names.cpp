@@ -2,14 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "language/print_names.h"
 
-#include <charconv>
 #include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
 
 #include "language/lexer.h"
-#include "ops/ops.h"
 
 namespace cosmati::language {
 namespace {
@@ -46,14 +44,7 @@ std::string literal_text(DType dtype, double f, std::int64_t i) {
   if (is_int(dtype)) return i == std::numeric_limits<std::int64_t>::min() ? "-9223372036854775807 - 1" : std::to_string(i);
   if (std::isnan(f)) return "nan";
   if (std::isinf(f)) return f < 0 ? "-inf" : "inf";
-  std::string text = fmt::format("{}", f);
-  if (dtype != DType::f64_) {
-    // The shortest text of the float is shorter than that of the double, when it rounds back.
-    const std::string brief = fmt::format("{}", static_cast<float>(f));
-    double back = 0;
-    std::from_chars(brief.data(), brief.data() + brief.size(), back);
-    if (ops::round_to(dtype, back) == f) text = brief;
-  }
+  std::string text = fmt::format("{}", f);  // the shortest digits that read back as f
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }

@@ -24,7 +24,7 @@ class NamePool {
   int next_ = 1;
 };
 
-// A literal of the type. Reading it back and rounding it to the type gives the same value.
+// A literal of the type. Reading it back gives the same number, with the digits that a float type would round.
 std::string literal_text(DType dtype, double f, std::int64_t i);
 
 }  // namespace cosmati::language

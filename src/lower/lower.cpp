@@ -74,7 +74,7 @@ ExprId Lowering::launch_value(ValueId v) {
   const ir::Value& value = p_[v];
   return std::visit(
       overloaded{[&](const ir::Const& n) {
-                   return is_float(value.dtype) ? b_.constant(value.dtype, n.f) : b_.integer(n.i, reg(value.dtype));
+                   return is_float(value.dtype) ? real(value.dtype, n.f) : b_.integer(n.i, reg(value.dtype));
                  },
                  [&](const ir::Extent& n) { return extent(n.axis); },
                  [&](const ir::ScalarRef& n) { return scalar_register(n.scalar); },

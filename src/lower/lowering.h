@@ -188,6 +188,8 @@ class Lowering {
 
   // ---- small ones ------------------------------------------------------------------------------------------------------
   static DType reg(DType t) { return compute_type(t); }
+  // Literals keep their digits in tile IR.
+  ExprId real(DType t, double value) { return b_.constant(reg(t), ops::round_to(t, value)); }
   ExprId add(ExprId a, ExprId b) { return b_.apply(Op::add, {a, b}); }
   ExprId sub(ExprId a, ExprId b) { return b_.apply(Op::sub, {a, b}); }
   ExprId mul(ExprId a, ExprId b) { return b_.apply(Op::mul, {a, b}); }

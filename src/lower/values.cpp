@@ -42,7 +42,7 @@ Arguments Lowering::emit_node(ValueId v, Scope* s) {
   const ir::Value& value = p_[v];
   auto bind = [&](ExprId e) { return Arguments{b_.let(*s->block, name_of(v), e)}; };
   return std::visit(overloaded{[&](const ir::Const& n) {
-                                 if (is_float(value.dtype)) return Arguments{b_.constant(reg(value.dtype), n.f)};
+                                 if (is_float(value.dtype)) return Arguments{real(value.dtype, n.f)};
                                  if (is_bool(value.dtype)) return Arguments{b_.boolean(n.i != 0)};
                                  return Arguments{b_.integer(n.i, reg(value.dtype))};
                                },

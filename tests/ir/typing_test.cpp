@@ -107,7 +107,13 @@ TEST_F(Typing, literals_fold_in_float64_and_stay_weak) {
   EXPECT_EQ(constant(op(Op::lt, {i(1), f(1.5)})), 1);
   EXPECT_EQ(type(op(Op::lt, {i(1), f(1.5)})), DType::bool_);
   refused(ErrorCode::type_mismatch, [&] { op(Op::div, {i(1), i(2)}); }, {"use // to round down"});
-  EXPECT_EQ(constant(b.cast(DType::f16_, f(0.1), at())), 0.0999755859375);
+  // A cast literal keeps its digits like one that is joined; what is made of it is made of the rounded value.
+  EXPECT_EQ(constant(b.cast(DType::f16_, f(0.1), at())), 0.1);
+  EXPECT_EQ(constant(b.cast(DType::f32_, b.cast(DType::f16_, f(0.1), at()), at())), 0.0999755859375);
+  EXPECT_EQ(constant(b.cast(DType::i32_, b.cast(DType::f16_, f(2048.9), at()), at())), 2048);
+  EXPECT_EQ(constant(op(Op::sub, {b.cast(DType::f16_, f(0.1), at()), b.cast(DType::f32_, f(0.0999755859375), at())})), 0);
+  EXPECT_EQ(constant(op(Op::mul, {b.cast(DType::f32_, f(0.1), at()), b.cast(DType::f64_, i(1), at())})),
+            static_cast<double>(0.1f));
   EXPECT_EQ(constant(b.cast(DType::i32_, f(2.9), at())), 2);
   EXPECT_FALSE(b[b.cast(DType::i64_, i(2), at())].weak);
 }
