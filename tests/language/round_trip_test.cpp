@@ -83,7 +83,7 @@ int expect_same_results(const ir::Program& p, const ir::Program& q) {
     std::vector<std::optional<ops::Scalar>> scalars(owned->inputs.scalars.begin(), owned->inputs.scalars.end());
     for (std::size_t s = 0; s < scalars.size(); ++s)
       if (q.scalars[s].fallback) scalars[s].reset();
-    const runtime::Extents extents(q, views, scalars);
+    const runtime::ExtentEquations extents(q, views, scalars);
     oracle::Inputs again = owned->inputs;
     again.extents = extents.all();
     again.scalars = extents.scalars();
