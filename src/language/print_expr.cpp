@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "language/printer.h"
-#include "ops/ops.h"
 #include "support/check.h"
 #include "support/overloaded.h"
 
@@ -46,10 +45,7 @@ std::string Printer::node(ValueId v, Context context, int level) {
   };
   return std::visit(support::overloaded{
                         [&](const ir::Const& n) {
-                          // Inside a cast the digits beyond the type are lost when the text is read.
-                          const bool rounded = is_float(value.dtype) && !value.weak && context == Context::free;
-                          const std::string text =
-                              literal_text(value.dtype, rounded ? ops::round_to(value.dtype, n.f) : n.f, n.i);
+                          const std::string text = literal_text(value.dtype, n.f, n.i);
                           if (text.find(' ') != std::string::npos && (value.weak || context != Context::free))
                             return parens(level > level_sum, text);
                           return typed(text, text[0] != '-');

@@ -408,7 +408,8 @@ class General final : public Accumulator {
         merge_(c.program, c.reducer.merge, c.wide, c.outer),
         finish_(c.program, c.reducer.finish, c.wide, c.outer),
         width_(c.reducer.state_types.size()),
-        state_(n * width_) {
+        state_(n * width_),
+        sums_(n * width_) {
     COSMATI_CHECK(width_ <= state_limit && c.reducer.arg_types.size() <= state_limit, "{} has too many states", c.reducer.name);
     Tape identity(c.program, c.reducer.identity, c.wide, c.outer);
     for (std::int64_t o = 0; o < n; ++o) identity.run(nullptr, state_.data() + o * width_);
@@ -417,8 +418,13 @@ class General final : public Accumulator {
     Num in[state_limit], pair[2 * state_limit], out[state_limit];
     for (std::int64_t k = 0; k < r.n; ++k) {
       for (std::size_t a = 0; a < args.size(); ++a) in[a] = args[a]->at(r.at[a] + k * r.stride[a]);
-      Num* state = state_.data() + (r.out + k * r.out_stride) * width_;
+      const std::int64_t at = (r.out + k * r.out_stride) * static_cast<std::int64_t>(width_);
+      Num* state = state_.data() + at;
       lift_.run(in, pair + width_);
+      for (std::size_t w = 0; w < width_; ++w) {
+        sums_[at + w].size += std::fabs(pair[width_ + w].f);
+        sums_[at + w].error += pair[width_ + w].err;
+      }
       std::copy_n(state, width_, pair);
       merge_.run(pair, out);
       std::copy_n(out, width_, state);
@@ -427,19 +433,41 @@ class General final : public Accumulator {
   void finish(std::int64_t count, std::int64_t o, Num* results) override {
     Num state[state_limit + 1];
     std::copy_n(state_.data() + o * width_, width_, state);
+    const double n = static_cast<double>(count);
     if (c_.wide)
-      for (std::size_t k = 0; k < width_; ++k)
-        if (const DType t = c_.reducer.state_types[k]; is_float(t) && state[k].err > 0)
-          state[k].err = 2 * state[k].err + static_cast<double>(count) * precision(t).unit * std::fabs(state[k].f);
+      for (std::size_t k = 0; k < width_; ++k) {
+        const DType t = c_.reducer.state_types[k];
+        if (!is_float(t)) continue;
+        // On the way to a small sum another tree may meet larger ones.
+        if (const Summed& sum = sums_[o * static_cast<std::int64_t>(width_) + k]; adds(k) && std::isfinite(sum.size))
+          state[k].err = std::max(state[k].err, within_range(t, sum.size, sum.error + n * precision(t).unit * sum.size));
+        else if (state[k].err > 0)
+          state[k].err = 2 * state[k].err + n * precision(t).unit * std::fabs(state[k].f);
+      }
     state[width_] = {static_cast<double>(count), 0, 0};
     finish_.run(state, results);
   }
 
  private:
+  // Whether merging adds this state of both sides.
+  bool adds(std::size_t k) const {
+    const auto* e = std::get_if<ir::Elementwise>(&c_.program[c_.reducer.merge.results[k]].node);
+    if (!e || e->op != ops::Op::add) return false;
+    const auto is_arg = [&](ir::ValueId v, std::size_t slot) {
+      const auto* arg = std::get_if<ir::Arg>(&c_.program[v].node);
+      return arg && arg->slot == slot;
+    };
+    return is_arg(e->args[0], k) && is_arg(e->args[1], width_ + k);
+  }
+
+  struct Summed {  // of the lifted elements
+    double size = 0, error = 0;
+  };
   ReducerContext c_;
   Tape lift_, merge_, finish_;
   std::size_t width_;
   std::vector<Num> state_;
+  std::vector<Summed> sums_;
 };
 
 }  // namespace

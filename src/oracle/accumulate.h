@@ -8,7 +8,8 @@
 //                ones of the mean) for the mean, which is itself rounded, and 2 sigma times as much for the variance
 //  logsumexp     the largest element error, plus 4 n + log(n) + 4 roundings: each merge rescales by exp of a rounded difference,
 //                and along any tree these differences telescope
-//  other merges  propagated through the lambdas in index order, doubled, plus n roundings of the result, for other trees
+//  other merges  propagated through the lambdas in index order, doubled, plus n roundings of the result, for other trees; a state
+//                that merging adds has the bound of a sum
 // Typed: float folds run in float64 and round once; other merges run typed in index order.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
