@@ -120,6 +120,22 @@ void need_host(std::int64_t type, std::int64_t id, const std::string& parameter)
          "copy it to the host: x.cpu()");
 }
 
+// The functions that the class of an object offers, or null. One class is remembered, which is most often the next one too.
+const dlpack::ExchangeApi* exchange_api(PyTypeObject* type) {
+  static nb::handle last;
+  static const dlpack::ExchangeApi* of_last = nullptr;
+  if (last.ptr() == reinterpret_cast<PyObject*>(type)) return of_last;
+  const dlpack::ExchangeApi* api = nullptr;
+  nb::object capsule = nb::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__"));
+  if (capsule.is_valid() && PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api"))
+    api = static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
+  PyErr_Clear();
+  while (api && api->major != 1) api = api->previous;
+  last.dec_ref();
+  last = nb::handle(reinterpret_cast<PyObject*>(type)).inc_ref();
+  return of_last = api;
+}
+
 // What a producer raised instead of exporting. An interrupt is nobody's mistake.
 [[noreturn]] void unreadable(nb::python_error& error, const std::string& parameter) {
   if (!error.matches(PyExc_Exception)) throw std::move(error);
@@ -231,6 +247,15 @@ void Array::borrow_buffer(nb::handle object, const std::string& parameter) {
 }
 
 void Array::borrow_dlpack(nb::handle object, const std::string& parameter) {
+  if (const dlpack::ExchangeApi* api = exchange_api(Py_TYPE(object.ptr()))) {
+    dlpack::ManagedVersioned* managed = nullptr;
+    if (api->from_object(object.ptr(), &managed) != 0 || !managed) {
+      nb::python_error error;
+      unreadable(error, parameter);
+    }
+    take(managed, parameter);
+    return;
+  }
   // Where the data is decides before it is exported: an export may wait for a device.
   if (nb::hasattr(object, "__dlpack_device__")) {
     nb::object device;
@@ -255,26 +280,28 @@ void Array::borrow_dlpack(nb::handle object, const std::string& parameter) {
     unreadable(error, parameter);
   }
   const char* is = PyCapsule_CheckExact(capsule.ptr()) ? PyCapsule_GetName(capsule.ptr()) : nullptr;
-  const dlpack::Tensor* tensor = nullptr;
   if (is && std::strcmp(is, "dltensor_versioned") == 0) {
     auto* managed = static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule.ptr(), is));
     if (PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned") != 0) nb::raise_python_error();
-    managed_ = managed;
-    held_ = Held::versioned;
-    if (managed->major != 1)
-      refuse(parameter + " is exported as version " + std::to_string(managed->major) + " of DLPack, and version 1 is understood");
-    view.read_only = managed->flags & dlpack::flag_read_only;
-    tensor = &managed->tensor;
+    take(managed, parameter);
   } else if (is && std::strcmp(is, "dltensor") == 0) {
     auto* managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule.ptr(), is));
     if (PyCapsule_SetName(capsule.ptr(), "used_dltensor") != 0) nb::raise_python_error();
     managed_ = managed;
     held_ = Held::managed;
-    tensor = &managed->tensor;
+    read(managed->tensor, parameter);
   } else {
     refuse("the __dlpack__ of " + parameter + " returns no capsule that can still be used");
   }
-  read(*tensor, parameter);
+}
+
+void Array::take(dlpack::ManagedVersioned* managed, const std::string& parameter) {
+  managed_ = managed;
+  held_ = Held::versioned;
+  if (managed->major != 1)
+    refuse(parameter + " is exported as version " + std::to_string(managed->major) + " of DLPack, and version 1 is understood");
+  view.read_only = managed->flags & dlpack::flag_read_only;
+  read(managed->tensor, parameter);
 }
 
 void Array::read(const dlpack::Tensor& tensor, const std::string& parameter) {

@@ -32,6 +32,7 @@ class Array {
  private:
   void borrow_buffer(nb::handle object, const std::string& parameter);
   void borrow_dlpack(nb::handle object, const std::string& parameter);
+  void take(dlpack::ManagedVersioned* managed, const std::string& parameter);
   void read(const dlpack::Tensor& tensor, const std::string& parameter);
   void release();
 

@@ -1,4 +1,4 @@
-// The binary interface of DLPack, both its forms: the plain one and the versioned one of DLPack 1.
+// The binary interface of DLPack: the plain form, the versioned one of DLPack 1, and the table of functions of a library.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
@@ -42,6 +42,14 @@ struct ManagedVersioned {
   void (*deleter)(ManagedVersioned*);
   std::uint64_t flags;
   Tensor tensor;
+};
+
+// What a library offers consumers in C, as the capsule type.__dlpack_c_exchange_api__: an export without a call of Python.
+struct ExchangeApi {
+  std::uint32_t major, minor;
+  ExchangeApi* previous;  // of an earlier major version
+  int (*allocate)(Tensor* prototype, ManagedVersioned** out, void* context, void (*fail)(void*, const char*, const char*));
+  int (*from_object)(void* object, ManagedVersioned** out);  // not 0: a Python exception is set
 };
 
 }  // namespace cosmati::python::dlpack

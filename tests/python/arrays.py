@@ -108,6 +108,35 @@ class Producer:
         return _new_capsule(ctypes.addressof(managed), b"dltensor_versioned" if versioned else b"dltensor", None)
 
 
+class _ExchangeApi(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p),
+                ("allocate", ctypes.c_void_p), ("from_object", ctypes.c_void_p), ("to_object", ctypes.c_void_p),
+                ("view", ctypes.c_void_p), ("stream", ctypes.c_void_p)]  # fmt: skip
+
+
+@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.c_void_p))
+def _from_object(producer, out):
+    producer.fast += 1
+    producer.export(True)
+    out[0] = ctypes.addressof(producer.keep[-1][1])
+    return 0
+
+
+_API = _ExchangeApi(major=1, minor=3, from_object=ctypes.cast(_from_object, ctypes.c_void_p))
+_API_NAME = b"dlpack_exchange_api"  # a capsule keeps the pointer
+_NEWER = _ExchangeApi(major=2, minor=0, previous=ctypes.addressof(_API))
+
+
+class FastProducer(Producer):
+    """A producer with the table of C functions, of a later version that has the known one behind it; `fast` counts its use."""
+
+    __dlpack_c_exchange_api__ = _new_capsule(ctypes.addressof(_NEWER), _API_NAME, None)
+    fast = 0
+
+    def __dlpack__(self, **_):
+        raise AssertionError("the table is there")
+
+
 class LegacyProducer(Producer):
     def __dlpack__(self, *, stream=None):
         self.asked.append((stream, None))

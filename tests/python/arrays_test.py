@@ -7,7 +7,7 @@ import unittest
 import numpy as np
 
 import cosmati as co
-from arrays import COPY, COPY_ANY_RANK, DEVICES, ArraysTest, Producer, softmax
+from arrays import COPY, COPY_ANY_RANK, DEVICES, ArraysTest, FastProducer, Producer, softmax
 
 rng = np.random.default_rng(11)
 f32 = np.float32
@@ -300,6 +300,19 @@ class Producers(ArraysTest):
                 self.given_back(producer)
         with self.subTest("host memory has no stream"):
             self.assertEqual({stream for stream, _ in producer.asked}, {None})
+
+    def test_a_table_of_functions_is_used_where_it_is_offered(self):
+        x = normal(3, 4)
+        producer, out = FastProducer(x), FastProducer(np.zeros((3, 4), f32))
+        for calls in range(1, 4):
+            co.load("softmax")(producer, out=out)
+            np.testing.assert_allclose(out.array, softmax(x), rtol=1e-5)
+            self.assertEqual((producer.fast, out.fast), (calls, calls))
+            self.given_back(producer, out)
+        fixed = FastProducer(x, read_only=True)
+        self.refused("y is written, but its memory is read-only", lambda: co.load("softmax")(producer, out=fixed))
+        self.refused("x is on cuda:0", lambda: co.load("softmax")(FastProducer(x, device=(2, 0))))
+        self.given_back(producer, fixed)
 
     def test_views_through_dlpack(self):
         base = normal(8, 12)
