@@ -81,7 +81,7 @@ struct Told {
     threads = nb::cast<int>(told["threads"]);
     options.knobs = nb::cast<std::map<std::string, std::string>>(told["knobs"]);
     options.plan = nb::cast<std::optional<std::string>>(told["plan"]);
-    options.cache = nb::cast<std::optional<std::string>>(told["cache"]);
+    if (const auto cache = nb::cast<std::optional<std::string>>(told["cache"])) options.cache = *cache;
     options.jit = nb::cast<bool>(told["jit"]) ? Jit::allow : Jit::forbid;
   }
   std::string device;
