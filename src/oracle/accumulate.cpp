@@ -50,7 +50,8 @@ class Sum final : public Accumulator {
       if (mean_) err = err / divisor + rounding(result_, v.f, 0.5, err == 0);
       v.err = err;
     } else if (c_.wide) {
-      v.err = std::isfinite(error_[o]) ? 0 : infinity;
+      // An infinite sum is certain unless finite terms may overflow to the other infinity.
+      v.err = std::isfinite(error_[o]) ? within_range(result_, std::isinf(v.f) ? size_[o] : 0, 0) : infinity;
     }
     // Integers are added as i64, which wraps.
     if (c_.wide && is_int(c_.reducer.arg_types.at(0)) && size_[o] >= 0x1p63) v.err = infinity;
@@ -58,6 +59,11 @@ class Sum final : public Accumulator {
   }
 
  private:
+  static double finite_size(double x) {
+    const double size = std::fabs(x);
+    return size < infinity ? size : 0;
+  }
+
   // Sums of exact small integers are exact in any order: no partial sum needs more bits than the type has.
   bool certain(double n, std::int64_t o) const {
     return error_[o] == 0 && c_.relaxed == 0 && whole_ && (n == 1 || size_[o] * precision(result_).unit <= 0.5);
@@ -69,9 +75,9 @@ class Sum final : public Accumulator {
       const std::int64_t at = r.at[0] + k * r.stride[0];
       const double x = real_at(a, at);
       if (r.out_stride != 0)
-        add(r.out + k * r.out_stride, x, std::fabs(x), error_at(a, at));
+        add(r.out + k * r.out_stride, x, finite_size(x), error_at(a, at));
       else
-        v += x, s += std::fabs(x), e += error_at(a, at);
+        v += x, s += finite_size(x), e += error_at(a, at);
       if (whole_ && x != std::trunc(x)) whole_ = false;
     }
     if (r.out_stride == 0) add(r.out, v, s, e);
@@ -93,7 +99,7 @@ class Sum final : public Accumulator {
       for (std::int64_t k = 0; k < r.n; ++k) {
         const double p = x[k * sx] * y[k * sy];
         v[k * r.out_stride] += p;
-        s[k * r.out_stride] += std::fabs(p);
+        s[k * r.out_stride] += finite_size(p);
       }
     } else {
       double v[4] = {}, s[4] = {};
@@ -102,12 +108,12 @@ class Sum final : public Accumulator {
         for (int lane = 0; lane < 4; ++lane) {
           const double p = x[(k + lane) * sx] * y[(k + lane) * sy];
           v[lane] += p;
-          s[lane] += std::fabs(p);
+          s[lane] += finite_size(p);
         }
       for (; k < r.n; ++k) {
         const double p = x[k * sx] * y[k * sy];
         v[0] += p;
-        s[0] += std::fabs(p);
+        s[0] += finite_size(p);
       }
       add(r.out, v[0] + v[1] + (v[2] + v[3]), s[0] + s[1] + (s[2] + s[3]), 0);
     }
@@ -129,7 +135,7 @@ class Sum final : public Accumulator {
   bool mean_;
   DType result_;
   bool whole_ = true;
-  std::vector<double> value_, size_, error_;
+  std::vector<double> value_, size_, error_;  // the sum, and those of the sizes of finite terms and of their errors
 };
 
 double nan_max(double a, double b) {

@@ -52,11 +52,13 @@ Case case_of(std::uint64_t seed, const Generated& g) {
   c.binding = {g.types, g.packs};
   c.seed = seed;
   c.largest_extent = seed % 8 == 1 ? 40 : seed % 4 == 2 ? 12 : 5;  // longer than a vector, now and then
+  c.edges = seed % 5 == 3;
   return c;
 }
 
 std::string head_of(const Case& c) {
-  std::string head = fmt::format("# fuzz: seed={} extent={} runs={}", c.seed, c.largest_extent, c.runs);
+  std::string head =
+      fmt::format("# fuzz: seed={} extent={} runs={}{}", c.seed, c.largest_extent, c.runs, c.edges ? " edges=1" : "");
   for (const auto& [variable, type] : c.binding.types) head += fmt::format(" {}={}", variable, name(type));
   for (const auto& [pack, rank] : c.binding.packs) head += fmt::format(" {}={}", pack, rank);
   return head + "\n";
@@ -81,6 +83,8 @@ Case read_case(const std::string& path) {
       c.largest_extent = std::stoll(value);
     else if (key == "runs")
       c.runs = std::stoi(value);
+    else if (key == "edges")
+      c.edges = value == "1";
     else if (auto type = dtype_from_name(value))
       c.binding.types[key] = *type;
     else

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include <cosmati/runtime.h>
@@ -190,6 +192,21 @@ class Execution {
     return n;
   }
 
+  // Some elements become what arithmetic is least sure of: zeros, infinities, NaN, and the ends of the type's range.
+  void scatter_edges(runtime::OwnedInputs& owned) {
+    for (std::size_t t = 0; t < p_.tensors.size(); ++t) {
+      const DType type = p_.tensors[t].dtype;
+      if (!is_float(type)) continue;
+      const double inf = std::numeric_limits<double>::infinity(), edges[] = {0.0, 1.0, inf, std::nan(""), 3e38, 1e-40, 6e4, 1e-7};
+      const auto bytes = static_cast<std::size_t>(byte_size(type));
+      for (std::size_t at = 0; at + bytes <= owned.storage[t].size(); at += bytes) {
+        if (random_() % 8 != 0) continue;
+        const double edge = edges[random_() % std::size(edges)];
+        ops::store(type, owned.storage[t].data() + at, {ops::round_to(type, random_() % 2 ? edge : -edge), 0});
+      }
+    }
+  }
+
   void launch(const Program& program, const Program& again, int r) {
     std::optional<runtime::OwnedInputs> owned;
     for (std::uint64_t attempt = 0; attempt < 8 && !owned; ++attempt) {
@@ -201,6 +218,7 @@ class Execution {
       ++counts_.impossible_arguments;
       return;
     }
+    if (c_.edges) scatter_edges(*owned);
     std::vector<Layout> layouts;
     for (const TensorView& view : owned->inputs.tensors)
       layouts.push_back(r == 0 ? dense_layout(view.shape) : random_layout(view.shape, random_));

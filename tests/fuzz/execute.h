@@ -35,7 +35,8 @@ struct Case {
   std::uint64_t seed = 0;
   std::int64_t largest_extent = 5;
   int runs = 2;
-  bool tell = false;  // print refusals
+  bool edges = false;  // some float inputs are infinite, NaN, zero, or at the ends of their range
+  bool tell = false;   // print refusals
 };
 
 // Never throws. Counts everything but `programs`.
