@@ -19,26 +19,24 @@ class Marker {
   }
 
  private:
+  // Small frames: trees may be deep.
   bool expr(ExprId e) {
-    const bool varies = std::visit(support::overloaded{
-                                       [](const Const&) { return false; },
-                                       [](const Id& i) { return i.what == Id::What::lane; },
-                                       [](const ParamRef&) { return false; },
-                                       [&](const VarRef& v) { return out_(v.var); },
-                                       [&](const Apply& a) {
-                                         bool any = false;
-                                         for (ExprId arg : a.args) any |= expr(arg);
-                                         return any;
-                                       },
-                                       [&](const Load& l) {
-                                         bool any = expr(l.ref.offset);
-                                         if (l.guard) any |= expr(*l.guard);
-                                         if (l.otherwise) any |= expr(*l.otherwise);
-                                         return any;
-                                       },
-                                       [&](const Shuffle& s) { return expr(s.value), s.mask.has_value(); },
-                                   },
-                                   k_[e].node);
+    const ExprNode& x = k_[e].node;
+    bool varies = false;
+    if (const Apply* a = std::get_if<Apply>(&x)) {
+      for (ExprId arg : a->args) varies |= expr(arg);
+    } else if (const Load* l = std::get_if<Load>(&x)) {
+      varies = expr(l->ref.offset);
+      if (l->guard) varies |= expr(*l->guard);
+      if (l->otherwise) varies |= expr(*l->otherwise);
+    } else if (const Shuffle* s = std::get_if<Shuffle>(&x)) {
+      expr(s->value);
+      varies = s->mask.has_value();
+    } else if (const VarRef* v = std::get_if<VarRef>(&x)) {
+      varies = out_(v->var);
+    } else if (const Id* i = std::get_if<Id>(&x)) {
+      varies = i->what == Id::What::lane;
+    }
     out_.exprs[e.index] = varies;
     return varies;
   }

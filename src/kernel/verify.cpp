@@ -8,7 +8,7 @@
 //   K6  an operation has its arity, arguments of one type as its row in ops.def allows, and the result type of the row;
 //       arithmetic and tests are on compute types, so that no operation rounds twice; bits keep the size
 //   K7  a constant is a value of its type
-//   K8  group and worker are i64; references to params and vars have the type of what they name
+//   K8  group, worker and lane are i64; references to params and vars have the type of what they name
 //   K9  offsets are i64; a load and a stored value have exactly the type of the buffer
 //   K10 a buffer that is loaded from may be read, one that is stored to may be written
 //   K11 a guard is bool; a load has `otherwise`, of the type of the buffer, exactly when it has a guard

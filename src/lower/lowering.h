@@ -119,6 +119,7 @@ class Lowering {
                   const std::vector<std::string>& names, Scope* outer, const Body& body);
   Arguments loop(AxisId axis, ExprId first, ExprId last, const std::function<Coordinates(ExprId, Block&)>& bind,
                  const Arguments& state, const std::vector<std::string>& names, Scope* outer, const Body& body);
+  bool used(ExprId leaf, std::size_t first_expr, std::size_t first_stmt) const;
   // The coordinates base, base + 1, ... of a block; those from `last` on are outside.
   Coordinates neighbours(AxisId axis, ExprId base, std::optional<ExprId> last, Shape shape, Block& block);
   // The same without registers: the body runs once a copy.

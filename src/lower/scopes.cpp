@@ -151,6 +151,27 @@ std::vector<std::pair<AxisId, Lowering::Shape>> Lowering::nest(std::vector<AxisI
   return shapes;
 }
 
+// Whether an expression or a statement made since then has this leaf as an operand.
+bool Lowering::used(ExprId leaf, std::size_t first_expr, std::size_t first_stmt) const {
+  const auto is = [&](ExprId e) { return e == leaf; };
+  for (std::size_t i = first_expr; i < k_.exprs.size(); ++i) {
+    const kernel::ExprNode& x = k_.exprs[i].node;
+    if (const auto* a = std::get_if<kernel::Apply>(&x); a && std::any_of(a->args.begin(), a->args.end(), is)) return true;
+    if (const auto* s = std::get_if<kernel::Shuffle>(&x); s && is(s->value)) return true;
+    if (const auto* l = std::get_if<kernel::Load>(&x); l && (is(l->ref.offset) || l->guard == leaf || l->otherwise == leaf))
+      return true;
+  }
+  for (std::size_t i = first_stmt; i < k_.stmts.size(); ++i) {
+    const kernel::StmtNode& x = k_.stmts[i].node;
+    if (const auto* s = std::get_if<kernel::Store>(&x); s && (is(s->value) || is(s->ref.offset) || s->guard == leaf)) return true;
+    const auto* f = std::get_if<kernel::For>(&x);
+    if (f && (is(f->lo) || is(f->hi) ||
+              std::any_of(f->carries.begin(), f->carries.end(), [&](const auto& c) { return is(c.init) || is(c.next); })))
+      return true;
+  }
+  return false;
+}
+
 Arguments Lowering::loop(AxisId axis, ExprId first, ExprId last, const std::function<Coordinates(ExprId, Block&)>& bind,
                          const Arguments& state, const std::vector<std::string>& names, Scope* outer, const Body& body) {
   kernel::For loop{b_.fresh(p_[axis].name, DType::i64_), first, last, {}, {}};
@@ -162,12 +183,13 @@ Arguments Lowering::loop(AxisId axis, ExprId first, ExprId last, const std::func
     inner.push_back(b_.var(in));
     results.push_back(b_.var(result));
   }
+  const std::size_t first_expr = k_.exprs.size(), first_stmt = k_.stmts.size();
   Scope scope{outer, &loop.body, {{axis, bind(b_.var(loop.var), loop.body)}}};
   const Arguments next = body(&scope, inner);
-  // What the body hands on untouched goes around the loop.
+  // What the body neither changes nor reads goes around the loop.
   std::vector<kernel::For::Carry> carries;
   for (std::size_t i = 0; i < next.size(); ++i) {
-    if (next[i] == inner[i]) {
+    if (next[i] == inner[i] && !used(inner[i], first_expr, first_stmt)) {
       results[i] = state[i];
       continue;
     }

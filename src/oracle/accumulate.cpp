@@ -444,11 +444,12 @@ class General final : public Accumulator {
       for (std::size_t k = 0; k < width_; ++k) {
         const DType t = c_.reducer.state_types[k];
         if (!is_float(t)) continue;
+        const double unit = precision(t).unit * (t == DType::f64_ ? 2 : 1);  // float64 rounds here too
         // On the way to a small sum another tree may meet larger ones.
         if (const Summed& sum = sums_[o * static_cast<std::int64_t>(width_) + k]; adds(k) && std::isfinite(sum.size))
-          state[k].err = std::max(state[k].err, within_range(t, sum.size, sum.error + n * precision(t).unit * sum.size));
+          state[k].err = std::max(state[k].err, within_range(t, sum.size, sum.error + n * unit * sum.size));
         else if (state[k].err > 0)
-          state[k].err = 2 * state[k].err + n * precision(t).unit * std::fabs(state[k].f);
+          state[k].err = 2 * state[k].err + n * unit * std::fabs(state[k].f);
       }
     state[width_] = {static_cast<double>(count), 0, 0};
     finish_.run(state, results);
@@ -463,7 +464,7 @@ class General final : public Accumulator {
       const auto* arg = std::get_if<ir::Arg>(&c_.program[v].node);
       return arg && arg->slot == slot;
     };
-    return is_arg(e->args[0], k) && is_arg(e->args[1], width_ + k);
+    return (is_arg(e->args[0], k) && is_arg(e->args[1], width_ + k)) || (is_arg(e->args[1], k) && is_arg(e->args[0], width_ + k));
   }
 
   struct Summed {  // of the lifted elements

@@ -81,6 +81,9 @@ Lanes choose_lanes(const ir::Program& p, const Mapping& m, const Facts& facts, c
       const std::size_t comma = std::min(knob->second.find(',', at), knob->second.size());
       const AxisId axis = axis_named(p, "lane_axes", knob->second.substr(at, comma - at));
       require_lanes(p, m, axis, "lane_axes");
+      if (std::find(lanes.axes.begin(), lanes.axes.end(), axis) != lanes.axes.end())
+        throw Error(ErrorCode::bad_knob, p[axis].where, fmt::format("lane_axes names {} twice", p[axis].name),
+                    "name an axis once");
       lanes.axes.push_back(axis);
       at = comma + 1;
     }
@@ -102,12 +105,45 @@ Lanes choose_lanes(const ir::Program& p, const Mapping& m, const Facts& facts, c
       if (value != "1") require_lanes(p, m, axis, name);
       lanes.tile[axis] = std::stoi(value);
     }
-    if (std::count_if(lanes.tile.begin(), lanes.tile.end(), [](const auto& t) { return t.second > 1; }) > 3)
-      throw Error(ErrorCode::bad_knob, {}, fmt::format("{}: four axes hold several neighbours in registers", name),
-                  "each doubles the code of a nest of loops: set tile for at most three axes");
     if (name.starts_with("chunk.")) lanes.chunk[axis_named(p, name, name.substr(6))] = std::stoi(value);
   }
+  const auto several = [&] {
+    return std::count_if(lanes.tile.begin(), lanes.tile.end(), [](const auto& t) { return t.second > 1; });
+  };
+  if (several() > 3 && !lanes.axes.empty() && !knobs.contains("tile." + p[lanes.axes.front()].name))
+    lanes.tile.erase(lanes.axes.front());
+  if (several() > 3)
+    throw Error(ErrorCode::bad_knob, {}, "tile is set for more than three axes",
+                "each doubles the code of a nest of loops: set it for at most three");
   return lanes;
+}
+
+void require_used(const ir::Program& p, const Mapping& m, const Knobs& knobs) {
+  const auto somewhere = [&](AxisId axis, const auto& holds) {
+    return std::any_of(m.phases.begin(), m.phases.end(), [&](const Phase& phase) {
+      const place::AxisMap* map = phase.placement.find(axis);
+      return map && holds(*map);
+    });
+  };
+  const auto has_digit = [](const place::AxisMap& map, place::Res res) {
+    return std::any_of(map.digits.begin(), map.digits.end(), [&](const place::Digit& d) { return d.res == res; });
+  };
+  for (const auto& [name, value] : knobs) {
+    const bool tile = name.starts_with("tile."), chunk = name.starts_with("chunk.");
+    if ((!tile && !chunk) || value == "1") continue;
+    const AxisId axis = axis_named(p, name, name.substr(name.find('.') + 1));
+    if (tile && !somewhere(axis, [&](const auto& map) { return has_digit(map, place::Res::reg); }))
+      throw Error(
+          ErrorCode::bad_knob, p[axis].where,
+          fmt::format("{}: {} tells instances apart that keep arrays or run streams, which are made for one instance at a time",
+                      name, p[axis].name),
+          "leave it automatic");
+    if (chunk &&
+        !somewhere(axis, [&](const auto& map) { return has_digit(map, place::Res::lane) && has_digit(map, place::Res::grid); }))
+      throw Error(ErrorCode::bad_knob, p[axis].where,
+                  fmt::format("{}: {} does not tell instances apart on lanes in any phase", name, p[axis].name),
+                  "leave it automatic, or name the axis in lane_axes");
+  }
 }
 
 }  // namespace cosmati::plan

@@ -22,7 +22,8 @@ struct Lanes {
 std::string no_lanes(const ir::Program& p, const Mapping& m, const Phase& phase, ir::AxisId axis);
 // The values that the roots of the phase evaluate.
 std::set<ir::ValueId> values_of(const ir::Program& p, const Mapping& m, const Phase& phase);
-// Rewrites the placement of every phase: in each, the first axis that occurs there and can takes the lanes.
+// Rewrites the placement of every phase: in each the axes that occur there and can get lane digits, and
+// only an instance axis that comes first gets them, for the whole phase.
 void put_on_lanes(const ir::Program& p, Mapping& m, const Lanes& lanes);
 
 }  // namespace cosmati::plan

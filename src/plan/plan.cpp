@@ -10,6 +10,7 @@
 #include "ir/describe.h"
 #include "plan/choose.h"
 #include "plan/streaming.h"
+#include "support/check.h"
 #include "support/hash.h"
 #include "support/overloaded.h"
 
@@ -37,7 +38,7 @@ json body(const ir::Program& program, const Plan& plan) {
   j["knobs"] = plan.knobs;
   j["domain"] = domain(program, plan);
   j["mapping"] = mapping_lines(program, plan);
-  // One candidate exists, and it is not priced.
+  // A rule chooses; nothing is priced yet, and what no phase can have is an error of its knob.
   j["candidates"] = 1;
   j["cost_us"] = nullptr;
   j["refusals"] = json::array();
@@ -72,6 +73,12 @@ Plan make_plan(const ir::Program& program, const std::string& text, const std::s
                const Facts& facts) {
   Mapping mapping = universal(program, knobs, facts.aliases);
   put_on_lanes(program, mapping, choose_lanes(program, mapping, facts, target_named(target), knobs));
+  require_used(program, mapping, knobs);
+  for (const Phase& phase : mapping.phases)
+    for (const std::int64_t extent : {1, 7, 1000}) {
+      const std::string wrong = place::ill_formed(phase.placement, std::vector<std::int64_t>(program.axes.size(), extent));
+      COSMATI_CHECK(wrong.empty(), "phase {}: {}: {}", phase.name, place::print(phase.placement, program), wrong);
+    }
   return {program.name, support::hash(text), target, knobs, facts, mapping};
 }
 

@@ -93,8 +93,7 @@ std::vector<std::string> streaming_lines(const ir::Program& p) {
     }
     if (!dependent) continue;
     if (reason.empty()) reason = escape(p, axis);
-    if (reason.empty())
-      reason = "the rule applies, but the universal mapping keeps values over the axis instead of streaming them";
+    if (reason.empty()) reason = "the rule applies, but this planner keeps values over the axis instead of streaming them";
     lines.push_back(fmt::format("streaming over {} ({}): not applied: {}", p[axis].name, names, reason));
   }
   return lines;

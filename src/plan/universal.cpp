@@ -30,6 +30,7 @@ class Universal {
     check_knobs(knobs_);
     find_crosses();
     keep_what_crosses_need();
+    keep_what_is_overwritten();
     store_phases();
     choose_passes();
     choose_homes();
@@ -144,12 +145,42 @@ class Universal {
   // A reduction over program axes that is only stored needs no home: the phase of the store evaluates it.
   bool only_stored(ValueId cross) const {
     int stores = 0, uses = 0;
-    for (const ir::Store& store : p_.stores) stores += store.value == cross && !store.stream;
+    for (const ir::Store& store : p_.stores) {
+      if (store.value == cross && overwritten(store)) return false;
+      stores += store.value == cross && !store.stream;
+    }
     walk_live([&](ValueId v) {
       for (ValueId operand : ir::operands(p_[v].node)) uses += operand == cross;
       return true;
     });
     return stores == 1 && uses == 0;
+  }
+
+  // Whether the value of a store, evaluated in a phase of its own, may find what it reads overwritten.
+  bool overwritten(const ir::Store& store) const {
+    bool found = false;
+    std::set<ValueId> seen;
+    walk_store(store, seen, [&](ValueId v) {
+      if (mapping_.homes.count(v)) return false;
+      const auto* load = std::get_if<ir::Load>(&p_[v].node);
+      for (const ir::Store& other : p_.stores)
+        found = found || (load && same_memory(load->tensor, other.tensor) &&
+                          (&other != &store || load->index != store.index || !reads_only_what_it_stores(store)));
+      return true;
+    });
+    return found;
+  }
+
+  // The phases of stores come after everything else and one after the other: what they read is complete before.
+  void keep_what_is_overwritten() {
+    for (const ir::Store& store : p_.stores) {
+      if (store.stream || p_[store.value].done.empty() || mapping_.homes.count(store.value) || !overwritten(store)) continue;
+      if (!is_single(store.value) || !has_hull(p_[store.value].axes))
+        throw Error(ErrorCode::not_supported, store.where,
+                    fmt::format("{} is stored after what it reads has been overwritten", p_[store.tensor].name),
+                    "store to another parameter");
+      keep(store.value, "keep", [](AxisId) { return true; });
+    }
   }
 
   template <class OnGrid>
@@ -165,7 +196,7 @@ class Universal {
       last->roots.push_back(KeepRoot{v});
       return;
     }
-    mapping_.phases.push_back({fmt::format("{}_{}", what, name_of(v)), grid, place(grid, p_[v].axes), {KeepRoot{v}}});
+    mapping_.phases.push_back({fmt::format("{}_{}", what, name_of(v)), grid, {}, {KeepRoot{v}}});
   }
 
   std::string name_of(ValueId v) const {
@@ -180,7 +211,6 @@ class Universal {
     std::vector<Root> late;  // stores into memory that this phase also reads
     std::set<StreamId> streams, late_streams;
     std::vector<StreamId> running;
-    AxisSet main_axes;
     for (std::uint32_t i = 0; i < p_.stores.size(); ++i) {
       const ir::Store& store = p_.stores[i];
       if (store.stream) {
@@ -195,7 +225,6 @@ class Universal {
         continue;
       }
       if (!p_[store.value].done.empty()) continue;
-      main_axes = ir::set_union(main_axes, store_axes(store));
       if (read_by_program(store.tensor)) {
         if (!reads_only_what_it_stores(store)) early_.insert(store.value);
         late.push_back(StoreRoot{i});
@@ -215,10 +244,7 @@ class Universal {
     for (ValueId v : early_) main.roots.push_back(FillRoot{v});
     main.roots.insert(main.roots.end(), late.begin(), late.end());
     for (StreamId s : late_streams) main.roots.push_back(StreamRoot{s});
-    if (!main.roots.empty()) {
-      main.placement = place(p_.program_axes, main_axes);
-      mapping_.phases.push_back(std::move(main));
-    }
+    if (!main.roots.empty()) mapping_.phases.push_back(std::move(main));
     for (std::uint32_t i = 0; i < p_.stores.size(); ++i) {
       const ir::Store& store = p_.stores[i];
       if (store.stream || p_[store.value].done.empty()) continue;
@@ -226,7 +252,7 @@ class Universal {
       AxisSet all = store_axes(store);
       for (AxisId axis : all)
         if (ir::launch_level(p_, axis)) grid.push_back(axis);
-      mapping_.phases.push_back({"store_" + p_[store.tensor].name, grid, place(grid, all), {StoreRoot{i}}});
+      mapping_.phases.push_back({"store_" + p_[store.tensor].name, grid, {}, {StoreRoot{i}}});
     }
   }
 
@@ -396,21 +422,6 @@ class Universal {
       for (int n = 2; !taken.insert(unique).second; ++n) unique = fmt::format("{}_{}", phase.name, n);
       phase.name = unique;
     }
-  }
-
-  // ---- digits ----------------------------------------------------------------------------------------------------------
-  place::Placement place(const std::vector<AxisId>& grid, const AxisSet& all) const {
-    place::Placement placement;
-    place::Size pos;
-    for (auto it = grid.rbegin(); it != grid.rend(); ++it) {
-      place::Size size{1, {{*it}}};
-      placement.axes.push_back({*it, {{place::Res::grid, pos, size}}});
-      pos = pos * size;
-    }
-    for (AxisId axis : all)
-      if (std::find(grid.begin(), grid.end(), axis) == grid.end() && !p_[axis].piece)
-        placement.axes.push_back({axis, {{place::Res::step, {}, {1, {{axis}}}}}});
-    return placement;
   }
 
   const ir::Program& p_;

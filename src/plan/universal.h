@@ -1,6 +1,5 @@
-// universal: the mapping that accepts every program on every device. Program axes sit on the grid, one worker an instance; every
-// other axis is a loop. It decides the phases, what each keeps for later ones, and which values get a home instead of being
-// evaluated again.
+// universal: the phases of a program and the homes of its values, for every device: what each phase keeps for later ones, which
+// axes tell its instances apart, and which values are stored instead of being evaluated again. Where axes go is decided by lanes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <set>

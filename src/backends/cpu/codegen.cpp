@@ -1,5 +1,6 @@
 // The walk over kernel IR. Params and buffer addresses are loaded once at the top of a function, loops carry their values in
-// phis, nothing lives on the stack. What a guard protects (offset and value included) is evaluated only where the guard holds.
+// phis, nothing lives on the stack. What a uniform guard protects (offset and value included) is evaluated only
+// where it holds; of a guard that varies only the access is.
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/codegen.h"
 

@@ -4,7 +4,7 @@
 #include "backends/cpu/lanes.h"
 
 #include <algorithm>
-#include <string_view>
+#include <limits>
 
 #include "support/check.h"
 
@@ -14,13 +14,6 @@ using Form = Value::Form;
 using ops::Op;
 
 namespace {
-
-LLVMValueRef intrinsic(const Place& at, std::string_view name, std::vector<LLVMTypeRef> types, std::vector<LLVMValueRef> args) {
-  const unsigned id = LLVMLookupIntrinsicID(name.data(), name.size());
-  COSMATI_CHECK(id != 0, "LLVM has no intrinsic {}", name);
-  const LLVMValueRef f = LLVMGetIntrinsicDeclaration(at.module, id, types.data(), types.size());
-  return LLVMBuildCall2(at.builder, LLVMGlobalGetValueType(f), f, args.data(), args.size(), "");
-}
 
 LLVMValueRef int32(const Place& at, std::int64_t value) {
   return LLVMConstInt(LLVMInt32TypeInContext(at.context), static_cast<unsigned long long>(value), true);
@@ -38,7 +31,9 @@ Value Lanes::lane() const { return {constant(one_, DType::i64_, {0, 0}), Form::a
 LLVMValueRef Lanes::count(std::int64_t first, std::int64_t step, DType t) const {
   std::vector<LLVMValueRef> numbers;
   for (unsigned l = 0; l < all_.lanes; ++l)
-    numbers.push_back(constant(one_, t, {0, first + step * static_cast<std::int64_t>(l)}));
+    numbers.push_back(constant(one_, t,
+                               {0, ops::wrap_to(t, static_cast<std::int64_t>(static_cast<std::uint64_t>(first) +
+                                                                             static_cast<std::uint64_t>(step) * l))}));
   return LLVMConstVector(numbers.data(), all_.lanes);
 }
 
@@ -63,13 +58,15 @@ std::optional<Value> Lanes::affine(Op op, const std::vector<Value>& args) const 
   const auto with = [&](LLVMValueRef ref, std::int64_t step) -> Value {
     return {ref, step == 0 ? Form::uniform : Form::affine, step};
   };
-  if (op == Op::add) return with(LLVMBuildAdd(one_.builder, a.ref, b.ref, ""), a.step + b.step);
-  if (op == Op::sub) return with(LLVMBuildSub(one_.builder, a.ref, b.ref, ""), a.step - b.step);
+  std::int64_t step = 0;
+  if (op == Op::add && !__builtin_add_overflow(a.step, b.step, &step))
+    return with(LLVMBuildAdd(one_.builder, a.ref, b.ref, ""), step);
+  if (op == Op::sub && !__builtin_sub_overflow(a.step, b.step, &step))
+    return with(LLVMBuildSub(one_.builder, a.ref, b.ref, ""), step);
   if (op != Op::mul) return std::nullopt;
   const Value& scaled = a.varies() ? a : b;
   const Value& by = a.varies() ? b : a;
   const auto factor = constant_of(by.ref);
-  std::int64_t step = 0;
   if (by.varies() || !factor || __builtin_mul_overflow(scaled.step, *factor, &step)) return std::nullopt;
   return with(LLVMBuildMul(one_.builder, scaled.ref, by.ref, ""), step);
 }
@@ -84,7 +81,12 @@ std::optional<LLVMValueRef> Lanes::below(Op op, const std::vector<Value>& args) 
   // As unsigned: what is left of an extreme bound may not fit into i64.
   const LLVMValueRef few = LLVMBuildSelect(to, LLVMBuildICmp(to, LLVMIntULT, some, all, ""), some, all, "");
   const LLVMValueRef narrow = LLVMBuildTrunc(to, few, register_type(one_, DType::i32_), "");
-  return LLVMBuildICmp(to, LLVMIntULT, count(0, 1, DType::i32_), splat(narrow), "");
+  const LLVMValueRef counted = LLVMBuildICmp(to, LLVMIntULT, count(0, 1, DType::i32_), splat(narrow), "");
+  // Integers wrap: where the last lane's is beyond the largest, the numbers themselves are compared.
+  const std::int64_t largest = std::numeric_limits<std::int64_t>::max() - all_.lanes;
+  const LLVMValueRef wraps = LLVMBuildICmp(to, LLVMIntSGT, args[0].ref, constant(one_, DType::i64_, {0, largest}), "");
+  const LLVMValueRef compared = LLVMBuildICmp(to, LLVMIntSLT, vector(args[0], DType::i64_), splat(args[1].ref), "");
+  return LLVMBuildSelect(to, wraps, compared, counted, "");
 }
 
 Value Lanes::apply(Op op, DType argument, DType result, const std::vector<Value>& args) const {

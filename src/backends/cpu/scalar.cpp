@@ -18,13 +18,6 @@ LLVMTypeRef integer_of(const Place& at, DType t) { return of_lanes(at, LLVMIntTy
 
 bool hardware_float(DType t) { return t == DType::f32_ || t == DType::f64_; }
 
-LLVMValueRef intrinsic(const Place& at, std::string_view name, std::vector<LLVMTypeRef> types, std::vector<LLVMValueRef> args) {
-  const unsigned id = LLVMLookupIntrinsicID(name.data(), name.size());
-  COSMATI_CHECK(id != 0, "LLVM has no intrinsic {}", name);
-  const LLVMValueRef f = LLVMGetIntrinsicDeclaration(at.module, id, types.data(), types.size());
-  return LLVMBuildCall2(at.builder, LLVMGlobalGetValueType(f), f, args.data(), args.size(), "");
-}
-
 LLVMValueRef select(const Place& at, LLVMValueRef c, LLVMValueRef x, LLVMValueRef y) {
   return LLVMBuildSelect(at.builder, c, x, y, "");
 }
@@ -264,6 +257,13 @@ LLVMValueRef reinterpret(const Place& at, DType from, DType to, LLVMValueRef a) 
 }
 
 }  // namespace
+
+LLVMValueRef intrinsic(const Place& at, std::string_view name, std::vector<LLVMTypeRef> types, std::vector<LLVMValueRef> args) {
+  const unsigned id = LLVMLookupIntrinsicID(name.data(), name.size());
+  COSMATI_CHECK(id != 0, "LLVM has no intrinsic {}", name);
+  const LLVMValueRef f = LLVMGetIntrinsicDeclaration(at.module, id, types.data(), types.size());
+  return LLVMBuildCall2(at.builder, LLVMGlobalGetValueType(f), f, args.data(), args.size(), "");
+}
 
 LLVMTypeRef register_type(const Place& at, DType t) {
   if (is_bool(t)) return of_lanes(at, LLVMInt1TypeInContext(at.context));

@@ -19,6 +19,7 @@ struct Place {  // where instructions go
   unsigned lanes = 0;  // 0: scalars; else types and constants are vectors of this many
 };
 
+LLVMValueRef intrinsic(const Place& at, std::string_view name, std::vector<LLVMTypeRef> types, std::vector<LLVMValueRef> args);
 LLVMTypeRef register_type(const Place& at, DType t);
 LLVMTypeRef memory_type(const Place& at, DType t);  // bool is a byte
 LLVMValueRef constant(const Place& at, DType t, ops::Scalar value);

@@ -1,0 +1,81 @@
+# Knobs of lanes and registers: every setting computes the same values, and one that cannot hold is refused with its reason.
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+
+from tool import ToolTest, close, main
+
+MOMENTS = """reducer moments(x, w) {
+  identity n = 0, s = 0
+  lift     n = w, s = x * w
+  merge    n = a.n + b.n, s = a.s + b.s
+  finish   s / n
+}
+program weighted(in x: f32[row, col], in w: f32[col], out mean: f32[row], out total: f32[col], out y: f32[row, col]) {
+  parallel row {
+    m = moments(x, w, col)
+    e = exp(x - max(x, col))
+    mean[row] = m
+    total[col] = sum(x, row)
+    y[row, col] = e / sum(e, col) + m
+  }
+}"""
+CAUSAL = """program causal(in x: f32[i, j], out y: f32[i]) {
+  parallel i {
+    axis t in 0 .. i + 1
+    y[i] = sum(x[i, t] else 0, t)
+  }
+}"""
+RUNNING = """program running(in x: f32[row, step, d], out y: f32[row, d]) {
+  parallel row {
+    stream step carry acc = f32(d) * 0 { next acc = acc * 0.5 + x[row, step, d] }
+    y[row, d] = acc
+  }
+}"""
+
+
+class Lanes(ToolTest):
+    def settings(self):
+        for lanes in (1, 4, 16):
+            for axes, tiles in (("col", ("col=3",)), ("row", ()), ("row,col", ()), ("none", ("col=2",)), ("col", ())):
+                yield ["--set", f"lanes={lanes}", "--set", f"lane_axes={axes}"] + [p for t in tiles for p in ("--set", f"tile.{t}")]
+
+    def test_every_setting_computes_the_same(self):
+        x = np.random.default_rng(1).normal(size=(9, 37)).astype(np.float32)
+        w = np.random.default_rng(2).uniform(1, 2, 37).astype(np.float32)
+        program = self.program(MOMENTS)
+        mean = (x.astype(float) * w).sum(1) / w.astype(float).sum()
+        e = np.exp(x.astype(float) - x.max(1, keepdims=True))
+        for options in self.settings():
+            for _, (got, total, y) in self.each(program, ["mean", "total", "y"], *options, x=x, w=w):
+                close(got, mean, rtol=1e-4, atol=1e-5)
+                close(total, x.astype(float).sum(0), rtol=1e-4, atol=1e-5)
+                close(y, e / e.sum(1, keepdims=True) + mean[:, None], rtol=1e-4, atol=1e-5)
+
+    def test_streams_run_on_lanes(self):
+        x = np.random.default_rng(3).normal(size=(6, 5, 11)).astype(np.float32)
+        wanted = np.zeros((6, 11))
+        for t in range(5):
+            wanted = wanted * 0.5 + x[:, t]
+        program = self.program(RUNNING)
+        for axes in ("row", "d", "none"):
+            for _, y in self.each(program, ["y"], "--set", "lanes=4", "--set", f"lane_axes={axes}", x=x):
+                close(y, wanted, rtol=1e-5, atol=1e-5)
+
+    def test_what_cannot_hold_is_refused(self):
+        x = np.zeros((4, 8), np.float32)
+        causal, running = self.program(CAUSAL), self.program(RUNNING)
+        for program, options, text in (
+            (causal, ["lane_axes=i"], "the range of t depends on i"),
+            (causal, ["tile.i=2"], "the range of t depends on i"),
+            (causal, ["lane_axes=t,t"], "names t twice"),
+            (causal, ["lane_axes=z"], "the program has no axis z"),
+            (causal, ["chunk.t=4"], "does not tell instances apart"),
+            (causal, ["lanes=3"], "cannot be `3`"),
+        ):
+            knobs = [part for option in options for part in ("--set", option)]
+            self.assertIn(text, self.refused(program, *knobs, x=x)["what"])
+        self.assertIn("arrays or run streams", self.refused(running, "--set", "tile.row=2", x=np.zeros((4, 3, 8), np.float32))["what"])
+
+
+if __name__ == "__main__":
+    main()
