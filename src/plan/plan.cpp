@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <cosmati/error.h>
 #include <nlohmann/json.hpp>
 
@@ -69,16 +71,33 @@ std::string shown(const json& value) {
 
 }  // namespace
 
+namespace {
+
+// The instances are told apart once for all nests; of the other axes every nest places its own.
+void check_placement(const ir::Program& program, const Phase& phase) {
+  std::vector<place::Placement> parts(1);
+  for (const place::AxisMap& map : phase.placement.axes) {
+    const auto& instances = phase.instance_axes;
+    if (std::find(instances.begin(), instances.end(), map.axis) != instances.end())
+      parts[0].axes.push_back(map);
+    else
+      parts.push_back({{map}});
+  }
+  for (const place::Placement& part : parts)
+    for (const std::int64_t extent : {1, 7, 1000}) {
+      const std::string wrong = place::ill_formed(part, std::vector<std::int64_t>(program.axes.size(), extent));
+      COSMATI_CHECK(wrong.empty(), "phase {}: {}: {}", phase.name, place::print(part, program), wrong);
+    }
+}
+
+}  // namespace
+
 Plan make_plan(const ir::Program& program, const std::string& text, const std::string& target, const Knobs& knobs,
                const Facts& facts) {
   Mapping mapping = universal(program, knobs, facts.aliases);
   put_on_lanes(program, mapping, choose_lanes(program, mapping, facts, target_named(target), knobs));
   require_used(program, mapping, knobs);
-  for (const Phase& phase : mapping.phases)
-    for (const std::int64_t extent : {1, 7, 1000}) {
-      const std::string wrong = place::ill_formed(phase.placement, std::vector<std::int64_t>(program.axes.size(), extent));
-      COSMATI_CHECK(wrong.empty(), "phase {}: {}: {}", phase.name, place::print(phase.placement, program), wrong);
-    }
+  for (const Phase& phase : mapping.phases) check_placement(program, phase);
   return {program.name, support::hash(text), target, knobs, facts, mapping};
 }
 
