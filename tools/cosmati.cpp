@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include <cosmati/log.h>
 #include <cosmati/runtime.h>
 
 #include "support/suggest.h"
@@ -80,6 +81,9 @@ int main(int argc, char** argv) {
   // A pipe that closes or a limit on the size of files is a failed write like any other, and leaves no temporary file behind.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  cosmati::set_log([](cosmati::LogLevel level, const std::string& message) {
+    if (level == cosmati::LogLevel::warning) fmt::print(stderr, "cosmati: warning: {}\n", message);
+  });
   CLI::App app("cosmati: compiles and runs tile programs.\n", "cosmati");
   app.require_subcommand(1);
   app.set_version_flag("--version", cosmati::version());

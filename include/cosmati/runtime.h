@@ -31,10 +31,22 @@ using Extents = std::vector<std::pair<std::string, std::int64_t>>;  // of axes, 
 // never a compilation.
 enum class Jit : std::uint8_t { allow, forbid };
 
+// A path, "" for no directory, or nothing said. (Not an optional string, which braces around two texts would make as well.)
+class CacheDirectory {
+ public:
+  CacheDirectory() = default;
+  template <std::convertible_to<std::string> Text>
+  CacheDirectory(const Text& text) : text_(std::string(text)) {}
+  const std::optional<std::string>& text() const { return text_; }
+
+ private:
+  std::optional<std::string> text_;
+};
+
 struct Options {
   // Directory of the disk cache; "" for none. Absent: COSMATI_CACHE_DIR (set and empty: none), else $XDG_CACHE_HOME/cosmati, else
   // $HOME/.cache/cosmati. Whatever is wrong with it costs one warning (set_log), never a launch.
-  std::optional<std::string> cache;
+  CacheDirectory cache;
   Jit jit = Jit::allow;
   std::map<std::string, std::string> knobs;  // exact: an impossible value is an Error{bad_knob} naming the limit
   std::optional<std::string> plan;           // JSON of a plan to replay exactly, or refuse with the difference

@@ -1,5 +1,5 @@
-// The kernels of one Function: planned, lowered and compiled once per (types, facts), kept in memory.
-// SPDX-License-Identifier: Apache-2.0
+// The kernels of one Function: from memory, else from the disk cache, else planned, lowered and compiled, once per (types,
+// facts). SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <atomic>
 #include <map>
@@ -14,14 +14,14 @@
 #include "kernel/launch.h"
 #include "plan/plan.h"
 #include "runtime/bind.h"
+#include "runtime/disk_cache.h"
+#include "runtime/kernel_image.h"
 
 namespace cosmati {
 
 struct Kernel::Impl {
-  std::string name, plan, explanation;
-  std::vector<std::string> domain;
+  runtime::KernelImage image;  // without the object
   plan::Facts facts;
-  kernel::Kernel interface;                        // params, buffers and their sizes; the phases have no bodies
   std::unique_ptr<kernel::Executable> executable;  // none on the oracle
 };
 
@@ -37,7 +37,7 @@ std::optional<std::string> outside_domain(const Kernel::Impl& kernel, const ir::
 // Thread-safe. Different kernels are made in parallel; who asks for one that is being made waits for it.
 class Kernels {
  public:
-  Kernels(Device device, const Options& options) : device_(std::move(device)), options_(options) {}
+  Kernels(Device device, const Options& options);
 
   struct Got {
     std::shared_ptr<const Kernel::Impl> kernel;
@@ -56,10 +56,14 @@ class Kernels {
     std::shared_ptr<const Kernel::Impl> kernel;
   };
   Got make(const Instance& instance, const plan::Facts& facts);
+  std::shared_ptr<const Kernel::Impl> compile(const Instance& instance, const plan::Facts& facts, const std::string& key);
+  std::shared_ptr<const Kernel::Impl> from_disk(const plan::Facts& facts, const std::string& key);
+  std::string key_of(const Instance& instance, const plan::Facts& facts) const;
 
   const Device device_;
   const Options& options_;
-  std::mutex mutex_;  // of slots_; never held while a kernel is made
+  const std::shared_ptr<DiskCache> disk_;  // null: none
+  std::mutex mutex_;                       // of slots_; never held while a kernel is made
   std::map<std::string, std::shared_ptr<Slot>> slots_;
   std::atomic<std::size_t> compiles_ = 0;
 };

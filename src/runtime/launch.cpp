@@ -34,10 +34,10 @@ namespace {
 
 void check_lent(const Prepared& prepared, std::size_t bytes) {
   if (bytes < prepared.scratch_bytes())
-    throw Error(
-        ErrorCode::bad_argument, {},
-        fmt::format("{} needs {} bytes of scratch, but {} are lent", prepared.kernel()->name, prepared.scratch_bytes(), bytes),
-        "lend scratch_bytes() bytes, or none");
+    throw Error(ErrorCode::bad_argument, {},
+                fmt::format("{} needs {} bytes of scratch, but {} are lent", prepared.kernel()->image.name,
+                            prepared.scratch_bytes(), bytes),
+                "lend scratch_bytes() bytes, or none");
 }
 
 // What has changed between two lists of arguments so that it is another kernel, for a message.
@@ -58,7 +58,7 @@ std::shared_ptr<const Prepared> same_kernel(Function::Impl& function, const Prep
   runtime::Form form;
   runtime::form_of(matched, form);
   const runtime::Bound bound = runtime::bind(function.instances, matched, {});
-  const std::string& name = before.kernel()->name;
+  const std::string& name = before.kernel()->image.name;
   if (bound.instance != before.instance())
     throw Error(ErrorCode::bad_argument, function.signature().where,
                 fmt::format("this launch of {} is of another kernel: {}", name, changed_type(function.signature(), old, matched)),
@@ -100,7 +100,7 @@ void Launch::operator()(const Stream& stream) const {
   const Device& device = impl->function->device;
   if (stream.impl()->device->kind != device.impl()->kind)
     throw Error(ErrorCode::bad_argument, {},
-                fmt::format("a launch of {} on the device {} is put on a stream of {}", impl->prepared->kernel()->name,
+                fmt::format("a launch of {} on the device {} is put on a stream of {}", impl->prepared->kernel()->image.name,
                             device.name(), stream.impl()->device->name),
                 "use a stream of its own device");
   impl->prepared->run(impl->matched, impl->launch, stream.impl()->queue.get());

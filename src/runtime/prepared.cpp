@@ -80,7 +80,7 @@ Prepared::Prepared(Form form, const Bound& bound, Matched matched, std::shared_p
       if (instance_->decides[index] && matched[i]) decided_.push_back({i, index, inputs_.scalars[index]});
     }
   }
-  const kernel::Kernel& k = kernel_->interface;
+  const kernel::Kernel& k = kernel_->image.interface;
   for (std::uint32_t i = 0; i < k.params.size(); ++i) {
     const kernel::Param& param = k.params[i];
     switch (param.source) {
@@ -113,7 +113,7 @@ Prepared::Prepared(Form form, const Bound& bound, Matched matched, std::shared_p
 
 // Scratch of one launch, sized by the kernel's own expressions.
 void Prepared::lay_out_scratch(int workers) {
-  const kernel::Kernel& k = kernel_->interface;
+  const kernel::Kernel& k = kernel_->image.interface;
   std::int64_t left = support::machine_memory();
   for (std::uint32_t i = 0; i < k.buffers.size(); ++i) {
     const kernel::Buffer& buffer = k.buffers[i];

@@ -50,7 +50,7 @@ void Function::warm(const std::vector<Arguments>& sets, int threads,
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
       std::lock_guard lock(telling);
       ++done;
-      if (progress) progress({done, sets.size(), got.kernel->name, got.compiled, took.count()});
+      if (progress) progress({done, sets.size(), got.kernel->image.name, got.compiled, took.count()});
     } catch (...) {
       failures[i] = std::current_exception();
     }

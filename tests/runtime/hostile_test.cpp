@@ -184,7 +184,7 @@ TEST(Sizes, ThatMemoryCannotHoldAreRefused) {
   for (const std::int64_t extent : {std::int64_t{1} << 42, std::int64_t{1} << 57, std::int64_t{1} << 60}) {
     const Arguments arguments = {{"x", TensorView(&x, f32, {extent}, {0})}, {"y", TensorView(y.data(), f32, {2})}};
     for (const Device& device : all_devices())
-      EXPECT_THROW(Function(p, device, {{{"home.e", "worker"}}, {}})(arguments), Error) << device.name();
+      EXPECT_THROW(Function(p, device, {.knobs = {{"home.e", "worker"}}})(arguments), Error) << device.name();
     EXPECT_THROW(probe(p, arguments, "e"), Error);
     EXPECT_THROW(judge(p, arguments, arguments), Error);
   }
