@@ -255,9 +255,7 @@ std::shared_ptr<const Instance> Instances::get(const language::Binding& binding)
   std::string key;
   for (const auto& [variable, type] : binding.types) key += fmt::format("{}={},", variable, name(type));
   for (const auto& [pack, count] : binding.packs) key += fmt::format("{}...={},", pack, count);
-  std::lock_guard lock(mutex_);
-  auto& slot = instances_[key];
-  if (!slot) {
+  return instances_.get(key, [&] {
     auto made = std::make_shared<Instance>();
     made->binding = binding;
     made->program = program_.source().instantiate(binding);
@@ -266,9 +264,8 @@ std::shared_ptr<const Instance> Instances::get(const language::Binding& binding)
     made->narrows = narrows(made->program);
     made->contracts = has_contracts(made->program);
     made->decides = scalars_behind(made->program, deciding(made->program));
-    slot = made;
-  }
-  return slot;
+    return made;
+  });
 }
 
 Bound bind(const Instances& instances, const Arguments& arguments, BindOptions options) {

@@ -2,9 +2,7 @@
 // solved from shapes, declarations and scalars, every equation checked. Nothing is written.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +12,7 @@
 #include "ir/program.h"
 #include "language/source.h"
 #include "oracle/oracle.h"
+#include "runtime/once_map.h"
 
 namespace cosmati::runtime {
 
@@ -36,8 +35,7 @@ class Instances {
 
  private:
   Program program_;
-  mutable std::mutex mutex_;
-  mutable std::map<std::string, std::shared_ptr<const Instance>> instances_;
+  mutable OnceMap<Instance> instances_;
 };
 
 using Aliases = std::vector<std::pair<ir::TensorId, ir::TensorId>>;  // an in and an out that are exactly the same memory

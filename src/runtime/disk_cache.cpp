@@ -21,6 +21,7 @@
 
 #include "runtime/cache_entry.h"
 #include "runtime/log.h"
+#include "support/fork.h"
 #include "support/hash.h"
 
 namespace cosmati::runtime {
@@ -146,9 +147,8 @@ std::shared_ptr<DiskCache> DiskCache::of(const Options& options) {
   std::error_code unknown;
   const fs::path full = fs::absolute(named, unknown);
   const std::pair<std::string, std::int64_t> key = {unknown ? named : full.lexically_normal().string(), limit_of(options)};
-  static std::mutex mutex;
   static auto* const all = new std::map<std::pair<std::string, std::int64_t>, std::shared_ptr<DiskCache>>;
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(support::short_mutex(all));
   auto& slot = (*all)[key];
   if (!slot) slot = std::make_shared<DiskCache>(key.first, key.second);
   return slot;
@@ -160,7 +160,7 @@ std::string DiskCache::path_of(const std::string& key) const { return directory_
 
 void DiskCache::unusable(const std::string& why) {
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(support::short_mutex(this));
     if (!warned_.insert("").second) return;
   }
   log(LogLevel::warning,
@@ -170,7 +170,7 @@ void DiskCache::unusable(const std::string& why) {
 void DiskCache::damaged(const std::string& key, const std::string& problem) {
   const std::string path = path_of(key);
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(support::short_mutex(this));
     if (!warned_.insert(path).second) return;
   }
   log(LogLevel::warning, fmt::format("the cached kernel {} is ignored: {}", path, problem));
@@ -250,7 +250,7 @@ void DiskCache::write(const std::string& key, const std::string& payload) {
     return unusable(error_text(failure));
   }
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(support::short_mutex(this));
     warned_.erase(path);
     const bool first = unswept_bytes_ < 0;
     unswept_bytes_ = (first ? 0 : unswept_bytes_) + static_cast<std::int64_t>(bytes.size());

@@ -6,7 +6,6 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -52,7 +51,6 @@ class DiskCache {
 
   const std::string directory_;
   const std::int64_t limit_;
-  std::mutex mutex_;
   std::set<std::string> warned_;     // entries; "" for the directory
   std::int64_t unswept_bytes_ = -1;  // written since the last sweep; below 0 before the first
 };

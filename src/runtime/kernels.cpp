@@ -85,18 +85,13 @@ Kernels::Kernels(Device device, const Options& options)
       disk_(device_.impl()->kind == Device::Impl::Kind::cpu ? DiskCache::of(options) : nullptr) {}
 
 Kernels::Got Kernels::get(const Instance& instance, const plan::Facts& facts) {
-  std::shared_ptr<Slot> slot;
-  {
-    std::lock_guard lock(mutex_);
-    std::shared_ptr<Slot>& at = slots_[text_of(instance.binding, facts)];
-    if (!at) at = std::make_shared<Slot>();
-    slot = at;
-  }
-  std::lock_guard lock(slot->making);
-  if (slot->kernel) return {slot->kernel, false};
-  Got got = make(instance, facts);
-  slot->kernel = got.kernel;
-  return got;
+  bool compiled = false;
+  auto kernel = kernels_.get(text_of(instance.binding, facts), [&] {
+    Got got = make(instance, facts);
+    compiled = got.compiled;
+    return got.kernel;
+  });
+  return {std::move(kernel), compiled};
 }
 
 // Everything that decides about code. The plan follows from what stands here and from the build, so that it need not be made.

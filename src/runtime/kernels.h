@@ -2,9 +2,7 @@
 // facts). SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <atomic>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -16,6 +14,7 @@
 #include "runtime/bind.h"
 #include "runtime/disk_cache.h"
 #include "runtime/kernel_image.h"
+#include "runtime/once_map.h"
 
 namespace cosmati {
 
@@ -51,10 +50,6 @@ class Kernels {
   std::size_t compiles() const { return compiles_; }
 
  private:
-  struct Slot {
-    std::mutex making;
-    std::shared_ptr<const Kernel::Impl> kernel;
-  };
   Got make(const Instance& instance, const plan::Facts& facts);
   std::shared_ptr<const Kernel::Impl> compile(const Instance& instance, const plan::Facts& facts, const std::string& key);
   std::shared_ptr<const Kernel::Impl> from_disk(const plan::Facts& facts, const std::string& key);
@@ -63,8 +58,7 @@ class Kernels {
   const Device device_;
   const Options& options_;
   const std::shared_ptr<DiskCache> disk_;  // null: none
-  std::mutex mutex_;                       // of slots_; never held while a kernel is made
-  std::map<std::string, std::shared_ptr<Slot>> slots_;
+  OnceMap<Kernel::Impl> kernels_;
   std::atomic<std::size_t> compiles_ = 0;
 };
 

@@ -3,13 +3,13 @@
 #include "runtime/log.h"
 
 #include <memory>
-#include <mutex>
+
+#include "support/fork.h"
 
 namespace cosmati {
 namespace {
 
 struct Listener {
-  std::mutex mutex;
   std::shared_ptr<const LogCallback> callback;
 };
 
@@ -19,7 +19,7 @@ Listener& listener() {
 }
 
 std::shared_ptr<const LogCallback> current() {
-  std::lock_guard lock(listener().mutex);
+  std::lock_guard lock(support::short_mutex(&listener()));
   return listener().callback;
 }
 
@@ -27,7 +27,7 @@ std::shared_ptr<const LogCallback> current() {
 
 void set_log(LogCallback callback) {
   auto next = callback ? std::make_shared<const LogCallback>(std::move(callback)) : nullptr;
-  std::lock_guard lock(listener().mutex);
+  std::lock_guard lock(support::short_mutex(&listener()));
   listener().callback.swap(next);  // the old one dies outside of the lock
 }
 

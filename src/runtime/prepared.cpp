@@ -10,6 +10,7 @@
 #include "kernel/kernel.h"
 #include "runtime/judge.h"
 #include "support/check.h"
+#include "support/fork.h"
 #include "support/memory.h"
 
 namespace cosmati::runtime {
@@ -189,17 +190,18 @@ void Prepared::run(Matched matched, const kernel::Launch& launch, const kernel::
 }
 
 std::shared_ptr<const Prepared> PreparedTable::find(const Form& form, Matched matched) const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(support::short_mutex(this));
   for (const auto& prepared : kept_[hash_of(form) % sets])
     if (prepared && prepared->form() == form && prepared->fits(matched)) return prepared;
   return nullptr;
 }
 
 void PreparedTable::keep(std::shared_ptr<const Prepared> prepared) {
-  std::lock_guard lock(mutex_);
   auto& ways = kept_[hash_of(prepared->form()) % sets];
+  std::shared_ptr<const Prepared> displaced;  // dies outside of the section
+  std::lock_guard lock(support::short_mutex(this));
   std::rotate(std::begin(ways), std::end(ways) - 1, std::end(ways));
-  ways[0] = std::move(prepared);
+  displaced = std::exchange(ways[0], std::move(prepared));
 }
 
 }  // namespace cosmati::runtime

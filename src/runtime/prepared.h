@@ -4,7 +4,6 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "kernel/launch.h"
@@ -89,7 +88,6 @@ class PreparedTable {
 
  private:
   static constexpr std::size_t sets = 32, ways = 4;
-  mutable std::mutex mutex_;
   std::shared_ptr<const Prepared> kept_[sets][ways];  // the latest first
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <new>
 
+#include "support/fork.h"
+
 namespace cosmati::runtime {
 namespace {
 
@@ -32,7 +34,7 @@ ScratchPool::~ScratchPool() {
 ScratchPool::Block ScratchPool::take(std::size_t bytes) {
   bytes = std::max(bytes, smallest);
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(support::short_mutex(this));
     for (std::size_t i = idle_.size(); i-- > 0;) {
       const Block block = idle_[i];
       if (block.bytes < bytes || block.bytes / 4 > bytes) continue;
@@ -45,7 +47,7 @@ ScratchPool::Block ScratchPool::take(std::size_t bytes) {
 }
 
 void ScratchPool::give(Block block) noexcept {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(support::short_mutex(this));
   idle_.push_back(block);  // there is room
   idle_bytes_ += block.bytes;
   while (idle_bytes_ > idle_limit || idle_.size() > idle_blocks) {

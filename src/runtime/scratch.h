@@ -3,7 +3,6 @@
 #pragma once
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace cosmati::runtime {
@@ -52,7 +51,6 @@ class ScratchPool {
   Block take(std::size_t bytes);
   void give(Block block) noexcept;
 
-  std::mutex mutex_;
   std::vector<Block> idle_;  // oldest first
   std::size_t idle_bytes_ = 0;
 };
