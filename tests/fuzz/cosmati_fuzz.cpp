@@ -7,7 +7,7 @@
 //   --print         print the programs, run nothing
 //   --refusals      print each refusal and its program's seed
 //   --run FILE...   run kept programs as their head comments say
-// Exits with 1 when a program failed, and with 2 when more than half were refused.
+// An interrupt ends it with the counts so far. Exits with 1 when a program failed, and with 2 when more than half were refused.
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -43,8 +44,12 @@ struct Shared {
   Counts counts;
   std::uint64_t seed;  // of the program that runs now
   bool failed;
+  volatile bool stop;
   std::uint64_t peak_mib, peak_seed;  // the most memory that a process held, and the program that asked for it
 };
+
+Shared* interrupted = nullptr;  // what a signal handler finds
+void stop(int) { interrupted->stop = true; }
 
 Case case_of(std::uint64_t seed, const Generated& g) {
   Case c;
@@ -105,7 +110,7 @@ void note_memory(Shared& shared) {
 // Runs programs until time is up or one fails; a signal ends only this process.
 void work(const Settings& s, Shared& shared, std::chrono::steady_clock::time_point end) {
   limit_memory();
-  for (; shared.counts.programs < s.programs && std::chrono::steady_clock::now() < end; ++shared.seed) {
+  for (; !shared.stop && shared.counts.programs < s.programs && std::chrono::steady_clock::now() < end; ++shared.seed) {
     ++shared.counts.programs;
     alarm(60);
     Case c = case_of(shared.seed, generate(shared.seed));
@@ -160,8 +165,11 @@ int fuzz(const Settings& s) {
   auto* shared = static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   if (shared == MAP_FAILED) return 3;
   shared->seed = s.seed;
+  interrupted = shared;
+  for (int signal : {SIGINT, SIGTERM}) std::signal(signal, stop);
   int failures = 0;
-  while (failures < s.failures && shared->counts.programs < s.programs && std::chrono::steady_clock::now() < end) {
+  while (!shared->stop && failures < s.failures && shared->counts.programs < s.programs &&
+         std::chrono::steady_clock::now() < end) {
     shared->failed = false;
     std::fflush(stdout);
     const pid_t child = fork();
