@@ -191,7 +191,8 @@ const cosmati::Function& PyFunction::on(std::optional<std::string> device) {
   need_body();
   const std::string& wanted = device ? *device : device_;
   if (auto it = functions_.find(wanted); it != functions_.end()) return it->second;
-  const Device found = wanted.empty() ? Device::pick() : wanted == "cpu" ? Device::cpu(threads_) : Device::named(wanted);
+  Device found = wanted.empty() ? Device::pick() : Device::named(wanted);
+  if (found.name() == "cpu" && threads_ != 0) found = Device::cpu(threads_);
   return functions_.emplace(wanted, cosmati::Function(program_, found, options_)).first->second;
 }
 

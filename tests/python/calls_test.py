@@ -140,7 +140,11 @@ class Calls(ArraysTest):
             np.testing.assert_allclose(y, softmax(x), rtol=1e-5)
             np.testing.assert_array_equal(co.load("softmax")(x, device=device), y)
         self.refused("there is no device tpu", lambda: co.load("softmax")(x, device="tpu"))
-        if "cpu" not in DEVICES:
+        if "cpu" in DEVICES:
+            for threads in (1, 2, 3):
+                np.testing.assert_array_equal(co.load("softmax", device="cpu", threads=threads)(x), co.load("softmax", device="cpu")(x))
+            self.refused("-1", lambda: co.load("softmax", device="cpu", threads=-1)(x))
+        else:
             with self.assertRaises(co.BackendAbsent):
                 co.load("softmax")(x, device="cpu")
 
