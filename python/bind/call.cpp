@@ -17,13 +17,17 @@ using Kind = Program::Parameter::Kind;
   throw Error(ErrorCode::bad_argument, {}, message, hint);
 }
 
-bool is(nb::handle key, const nb::object& name) {
-  return key.ptr() == name.ptr() || PyUnicode_Compare(key.ptr(), name.ptr()) == 0;
-}
+bool is(nb::handle key, nb::handle name) { return key.ptr() == name.ptr() || PyUnicode_Compare(key.ptr(), name.ptr()) == 0; }
 
-const nb::object& interned(const char* text) {
-  static nb::object out = nb::steal(PyUnicode_InternFromString("out")), device = nb::steal(PyUnicode_InternFromString("device"));
-  return *text == 'o' ? out : device;
+// The names of the options, kept for good: what is destroyed with the process is destroyed after Python.
+nb::handle option(const char* name) { return PyUnicode_InternFromString(name); }
+bool is_out(nb::handle key) {
+  static const nb::handle out = option("out");
+  return is(key, out);
+}
+bool is_device(nb::handle key) {
+  static const nb::handle device = option("device");
+  return is(key, device);
 }
 
 std::string names_of(const PyFunction::Signature& signature, const std::vector<std::size_t>& which) {
@@ -100,18 +104,18 @@ Call::Call(PyFunction& function, nb::args args, nb::kwargs kwargs) : owner_(func
   std::optional<std::string> device;
   nb::handle out;
   if (args.size() > signature_.inputs.size())
-    refuse(owner_.name() + " takes " + std::to_string(signature_.inputs.size()) + " arrays by position (" +
+    refuse(owner_.name() + " takes " + counted(signature_.inputs.size(), "array") + " by position (" +
                names_of(signature_, signature_.inputs) + "), and " + std::to_string(args.size()) + " are given",
            "pass outputs as out=, scalars by their names");
   for (std::size_t i = 0; i < args.size(); ++i) objects_[signature_.inputs[i]] = nb::borrow(args[i]);
   for (auto [key, value] : kwargs) {
     const std::optional<std::size_t> at = find(signature_, key);
-    const bool is_out = at && signature_.parameters[*at].kind == Kind::out;
-    if ((!at || is_out) && is(key, interned("out"))) {
+    const bool output = at && signature_.parameters[*at].kind == Kind::out;
+    if ((!at || output) && is_out(key)) {
       out = value;
-    } else if (!at && is(key, interned("device"))) {
+    } else if (!at && is_device(key)) {
       if (!value.is_none()) device = text_of(value);
-    } else if (is_out) {
+    } else if (output) {
       const std::string& name = signature_.parameters[*at].name;
       refuse(name + " is an output of " + owner_.name() + ", and outputs are passed as out=",
              signature_.outs.size() == 1 ? "out=ARRAY" : "out={\"" + name + "\": ARRAY}");
@@ -141,8 +145,8 @@ Call::Call(PyFunction& function, nb::args args, nb::kwargs kwargs) : owner_(func
 void Call::take_out(nb::handle out) {
   if (!PyDict_Check(out.ptr())) {
     if (signature_.outs.size() != 1)
-      refuse(owner_.name() + " has " + std::to_string(signature_.outs.size()) + " outputs (" +
-                 names_of(signature_, signature_.outs) + "), and out= is one array",
+      refuse(owner_.name() + " has " + counted(signature_.outs.size(), "output") + " (" + names_of(signature_, signature_.outs) +
+                 "), and out= is one array",
              "pass a dict of arrays by their names");
     objects_[signature_.outs[0]] = nb::borrow(out);
     return;

@@ -77,6 +77,8 @@ void rethrow(nb::python_error& error) {
   throw Raised(plain, std::move(error));
 }
 
+std::string counted(std::size_t count, const char* noun) { return std::to_string(count) + " " + noun + (count == 1 ? "" : "s"); }
+
 std::string text_of(nb::handle object) {
   nb::object text = nb::steal(PyObject_Str(object.ptr()));
   if (!text.is_valid()) nb::raise_python_error();

@@ -35,6 +35,8 @@ auto calling_python(const Body& body) {
   }
 }
 
+// "1 array", "2 arrays".
+std::string counted(std::size_t count, const char* noun);
 // str(object).
 std::string text_of(nb::handle object);
 // The class of an object with its module, for messages.

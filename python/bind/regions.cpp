@@ -84,7 +84,7 @@ class PyReducer {
     Here here;
     if (nb::len(args) <= arity_)
       throw Error(ErrorCode::syntax, user_place(),
-                  "the reducer " + name + " takes " + std::to_string(arity_) + " values first and then at least one axis");
+                  "the reducer " + name + " takes " + counted(arity_, "value") + " first and then at least one axis");
     std::vector<Tile> values;
     for (std::size_t i = 0; i < arity_; ++i) values.push_back(operand(args[i]).tile);
     const Over over = over_of(args, arity_, order, relax);
@@ -107,8 +107,8 @@ class PyReducer {
     std::vector<Tile> tiles = tiles_of(returned);
     if (tiles.size() != states)
       throw Error(ErrorCode::syntax, user_place(),
-                  std::string("the ") + part + " of the reducer " + name + " gives " + std::to_string(tiles.size()) +
-                      " values, and its state has " + std::to_string(states));
+                  std::string("the ") + part + " of the reducer " + name + " gives " + counted(tiles.size(), "value") +
+                      ", and its state has " + std::to_string(states));
     return tiles;
   }
 
@@ -126,9 +126,9 @@ std::vector<Tile> as_many(const char* what, std::size_t count, nb::handle return
     throw Error(ErrorCode::syntax, user_place(), std::string(what) + " returns nothing", "return one value for each carried one");
   std::vector<Tile> tiles = tiles_of(returned);
   if (tiles.size() != count)
-    throw Error(ErrorCode::syntax, user_place(),
-                std::string(what) + " returns " + std::to_string(tiles.size()) + " values, and the stream carries " +
-                    std::to_string(count));
+    throw Error(
+        ErrorCode::syntax, user_place(),
+        std::string(what) + " returns " + counted(tiles.size(), "value") + ", and the stream carries " + std::to_string(count));
   return tiles;
 }
 

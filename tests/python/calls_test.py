@@ -128,7 +128,7 @@ class Calls(ArraysTest):
 
     def test_what_does_not_match_the_signature(self):
         f, x = co.load("softmax"), normal(2, 3)
-        self.refused("softmax takes 1 arrays by position (x), and 2 are given", lambda: f(x, x))
+        self.refused("softmax takes 1 array by position (x), and 2 are given", lambda: f(x, x))
         self.refused("softmax has no parameter `z`", lambda: f(x, z=x), also=["its parameters are x, y"])
         self.refused("x is given twice, by position and by name", lambda: f(x, x=x))
         self.refused("softmax needs an argument `x`", lambda: f())

@@ -344,7 +344,7 @@ class Mistakes(unittest.TestCase):
             with parallel(r.row):
                 stream(tiles(r.col), (0.0, 1.0), lambda a, b: a)  # here
 
-        self.refused("syntax", "returns 1 values, and the stream carries 2", one)
+        self.refused("syntax", "returns 1 value, and the stream carries 2", one)
 
         def merge():
             r = Rows()
@@ -359,7 +359,7 @@ class Mistakes(unittest.TestCase):
                 bad = co.Reducer("bad", lambda: (0.0, 0.0), lambda x: x, lambda a, b: a, lambda s: s[0])
                 bad(r.x, r.col)  # here
 
-        self.refused("syntax", "the lift of the reducer bad gives 1 values, and its state has 2", state)
+        self.refused("syntax", "the lift of the reducer bad gives 1 value, and its state has 2", state)
 
     def test_what_belongs_to_another_program(self):
         kept = []
