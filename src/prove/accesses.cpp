@@ -3,7 +3,8 @@
 #include "prove/accesses.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@
 namespace cosmati::prove {
 
 using ir::AxisId;
+using ir::AxisSet;
 using ir::ValueId;
 
 namespace {
@@ -58,15 +60,17 @@ struct Component {  // lo <= index < hi is asked
   Poly index, lo, hi;
   std::string text, lo_text, hi_text;
   ValueId value;
+  AxisId axis;  // where no value is named: its coordinate
 };
 
 class Checker {
  public:
   Checker(Terms& terms, std::vector<Refusal>& refusals) : terms_(terms), p_(terms.program()), refusals_(refusals) {}
 
-  // Refuses at most once.
-  void check(const std::vector<Component>& components, const std::vector<Poly>& given, const Where& where,
+  // Refuses at most once. The components are evaluated in `env`.
+  void check(const std::vector<Component>& components, const Env& env, const AxisSet& within, const Where& where,
              const std::string& access, const std::string& container, const std::vector<Poly>& shape, const std::string& hint) {
+    const std::vector<Poly> given = this->given(env);
     for (const Component& c : components) {
       const Poly above = c.hi - 1 - c.index, below = c.index - c.lo;
       const bool above_ok = terms_.proves(above, given), below_ok = terms_.proves(below, given);
@@ -89,9 +93,12 @@ class Checker {
       if (!above_ok) violated.push_back(above);
       if (!below_ok) violated.push_back(below);
       std::string message = fmt::format("{} leaves its {}", access, container);
-      std::vector<Poly> index;
+      std::vector<Poly> index, point;
       for (const Component& x : components) index.push_back(x.index);
-      if (std::optional<Assignment> w = find_witness(terms_, violated, index, shape, given)) {
+      point = index;
+      for (AxisId a : within) point.push_back(terms_.coordinate(a, env));
+      const Confirm confirm = [&](const Evaluation& evaluation) { return leaves(components, env, evaluation); };
+      if (std::optional<Assignment> w = find_witness(terms_, violated, point, shape, given, confirm)) {
         const std::string point = describe_point(terms_, *w, index);
         if (!point.empty()) message += ", for example at " + point;
         std::vector<std::string> sizes;
@@ -112,6 +119,20 @@ class Checker {
     }
   }
 
+  // Whether a component that the program computes is outside.
+  bool leaves(const std::vector<Component>& components, const Env& env, const Evaluation& evaluation) {
+    for (const Component& c : components) {
+      const std::optional<std::int64_t> lo = evaluation.poly(c.lo), hi = evaluation.poly(c.hi);
+      std::optional<std::int64_t> i;
+      if (!c.value)
+        i = evaluation.coordinate(terms_, c.axis, env);
+      else if (const std::optional<Point> at = evaluation.point(terms_, p_[c.value].axes, env))
+        i = evaluation.value(c.value, *at);
+      if (i && lo && hi && (*i < *lo || *i >= *hi)) return true;
+    }
+    return false;
+  }
+
   std::vector<Component> components(ir::TensorId tensor, const std::vector<ir::Index>& index, const Env& env) {
     const ir::Tensor& t = p_[tensor];
     std::vector<Component> result;
@@ -119,7 +140,7 @@ class Checker {
       for (std::size_t f = 0; f < index[d].size(); ++f) {
         const ir::Dim dim = index[d].size() == 1 ? t.dims[d] : ir::Dim{t.dims[d][f]};
         const ValueId v = index[d][f];
-        result.push_back({terms_.ring(v, env), 0, terms_.extent(dim), ir::describe(p_, v), "0", extent_text(p_, dim), v});
+        result.push_back({terms_.ring(v, env), 0, terms_.extent(dim), ir::describe(p_, v), "0", extent_text(p_, dim), v, {}});
       }
     }
     return result;
@@ -135,8 +156,8 @@ class Checker {
     const auto& l = std::get<ir::Load>(p_[site.value].node);
     if (l.otherwise) return;
     const std::string access = ir::describe(p_, l.tensor, l.index);
-    check(components(l.tensor, l.index, site.env), given(site.env), p_[site.value].where, access, "extents", shape(l.tensor),
-          access + " else 0");
+    check(components(l.tensor, l.index, site.env), site.env, site.within, p_[site.value].where, access, "extents",
+          shape(l.tensor), access + " else 0");
   }
 
   void replace(const ReplaceSite& site) {
@@ -148,7 +169,7 @@ class Checker {
       auto [lo, hi] = terms_.range(axis, inner);
       const ir::Axis& a = p_[axis];
       components.push_back({at, lo, hi, text, a.lo ? ir::describe(p_, *a.lo) : "0",
-                            a.hi ? ir::describe(p_, *a.hi) : fmt::format("extent({})", a.name), value});
+                            a.hi ? ir::describe(p_, *a.hi) : fmt::format("extent({})", a.name), value, axis});
     };
     for (const auto& [axis, by] : r.binds) add(axis, inner.replaced.at(axis), ir::describe(p_, by), by);
     // Axes that stay, of a range that the replaced ones decide.
@@ -162,12 +183,12 @@ class Checker {
     std::vector<std::string> binds;
     for (const auto& [axis, by] : r.binds) binds.push_back(fmt::format("{} := {}", p_[axis].name, ir::describe(p_, by)));
     const std::string access = fmt::format("{}[{}]", ir::describe(p_, r.of), fmt::join(binds, ", "));
-    check(components, given(site.env), p_[site.value].where, access, "range", {}, access + " else 0");
+    check(components, site.env, site.within, p_[site.value].where, access, "range", {}, access + " else 0");
   }
 
   void store(const ir::Store& s) {
-    check(components(s.tensor, s.index, {}), given({}), s.where, ir::describe(p_, s.tensor, s.index), "extents", shape(s.tensor),
-          "");
+    check(components(s.tensor, s.index, {}), {}, instance_axes(p_, s), s.where, ir::describe(p_, s.tensor, s.index), "extents",
+          shape(s.tensor), "");
   }
 
  private:
@@ -181,7 +202,7 @@ class Checker {
   std::string declare(const Component& c, const std::string& hint) {
     const std::string otherwise = hint.empty() ? "clamp it" : "write else";
     const auto* l = c.value ? std::get_if<ir::Load>(&p_[uncast(c.value)].node) : nullptr;
-    if (!l) return hint.empty() ? otherwise : hint;
+    if (!l || !is_int(p_[l->tensor].dtype)) return hint.empty() ? otherwise : hint;
     const ir::Tensor& t = p_[l->tensor];
     std::vector<std::string> dims;
     for (const ir::Dim& d : t.dims) dims.push_back(ir::describe_dim(p_, d));
@@ -204,62 +225,74 @@ class Checker {
 
 }  // namespace
 
-Sites sites_of(Terms& terms, const std::vector<ValueId>& roots, const Env& start) {
+Sites sites_of(Terms& terms, const std::vector<Root>& roots, const Env& start) {
   const ir::Program& p = terms.program();
+  using Key = std::tuple<ValueId, bool, Env>;
   struct Item {
     ValueId value;
     Env env;
     bool settled;
   };
-  Sites sites;
   std::vector<Item> work;
-  std::set<std::tuple<ValueId, bool, Env>> seen;
-  auto push = [&](ValueId v, const Env& env, bool settled) {
-    if (seen.emplace(v, settled, env).second) work.push_back({v, env, settled});
+  std::map<Key, AxisSet> within;  // what all ways to it have in common
+  std::vector<Key> loads, replaces;
+  auto push = [&](ValueId v, const Env& env, bool settled, const AxisSet& axes) {
+    const auto [it, fresh] = within.try_emplace(Key(v, settled, env), axes);
+    const AxisSet common = fresh ? axes : ir::set_minus(it->second, ir::set_minus(it->second, axes));
+    if (!fresh && common == it->second) return;
+    it->second = common;
+    work.push_back({v, env, settled});
+    if (!fresh) return;
+    if (std::holds_alternative<ir::Load>(p[v].node)) loads.push_back(it->first);
+    if (std::holds_alternative<ir::Replace>(p[v].node)) replaces.push_back(it->first);
   };
-  for (ValueId v : roots) push(v, start, false);
+  for (const Root& root : roots) push(root.value, start, false, root.within);
   while (!work.empty()) {
     const Item item = std::move(work.back());
     work.pop_back();
     const ir::Value& v = p[item.value];
+    const AxisSet here = within.at(Key(item.value, item.settled, item.env));
     if (const auto* reduce = std::get_if<ir::Reduce>(&v.node)) {
       const bool settled = item.settled || only_program_axes(p, v.axes);
       const Env inner = terms.inside(item.env, reduce->axes);
-      for (ValueId a : reduce->args) push(a, inner, settled);
+      for (ValueId a : reduce->args) push(a, inner, settled, ir::set_union(here, reduce->axes));
       for (AxisId a : reduce->axes) {
-        if (p[a].lo) push(*p[a].lo, item.env, settled);
-        if (p[a].hi) push(*p[a].hi, item.env, settled);
+        if (p[a].lo) push(*p[a].lo, item.env, settled, here);
+        if (p[a].hi) push(*p[a].hi, item.env, settled, here);
       }
       continue;
     }
     if (const auto* replace = std::get_if<ir::Replace>(&v.node)) {
-      sites.replaces.push_back({item.value, item.env});
-      for (const auto& [axis, by] : replace->binds) push(by, item.env, item.settled);
-      push(replace->of, terms.inside(item.env, *replace), item.settled);
-      if (replace->otherwise) push(*replace->otherwise, item.env, item.settled);
+      for (const auto& [axis, by] : replace->binds) push(by, item.env, item.settled, here);
+      push(replace->of, terms.inside(item.env, *replace), item.settled, here);
+      if (replace->otherwise) push(*replace->otherwise, item.env, item.settled, here);
       continue;
     }
-    if (std::holds_alternative<ir::Load>(v.node)) sites.loads.push_back({item.value, item.env, item.settled});
-    for (ValueId a : ir::operands(v.node)) push(a, item.env, item.settled);
+    for (ValueId a : ir::operands(v.node)) push(a, item.env, item.settled, here);
   }
+  Sites sites;
+  for (const Key& k : loads) sites.loads.push_back({std::get<0>(k), std::get<2>(k), within.at(k), std::get<1>(k)});
+  for (const Key& k : replaces) sites.replaces.push_back({std::get<0>(k), std::get<2>(k), within.at(k)});
   return sites;
 }
 
-std::vector<ValueId> all_roots(const ir::Program& program) {
-  std::vector<ValueId> roots;
+std::vector<Root> all_roots(const ir::Program& program) {
+  std::vector<Root> roots;
   for (const ir::Store& s : program.stores) {
-    roots.push_back(s.value);
-    for (const ir::Index& i : s.index) roots.insert(roots.end(), i.begin(), i.end());
+    const AxisSet instances = instance_axes(program, s);
+    roots.emplace_back(s.value, instances);
+    for (const ir::Index& i : s.index)
+      for (ValueId part : i) roots.emplace_back(part, instances);
   }
   for (const ir::Stream& s : program.streams) {
     for (const ir::Carry& c : s.carries) {
-      roots.push_back(c.init);
-      roots.push_back(c.next);
+      roots.emplace_back(c.init);
+      roots.emplace_back(c.next, AxisSet{s.piece});
     }
   }
   for (const ir::Axis& a : program.axes) {
-    if (a.lo) roots.push_back(*a.lo);
-    if (a.hi) roots.push_back(*a.hi);
+    if (a.lo) roots.emplace_back(*a.lo);
+    if (a.hi) roots.emplace_back(*a.hi);
   }
   return roots;
 }

@@ -9,21 +9,31 @@ namespace cosmati::prove {
 struct LoadSite {
   ir::ValueId value;  // the Load
   Env env;
+  ir::AxisSet within;    // it is not evaluated where one of these is empty
   bool settled = false;  // inside a reduction whose result no longer depends on anything but the instance
 };
 struct ReplaceSite {
   ir::ValueId value;  // the Replace
   Env env;
+  ir::AxisSet within;
 };
 struct Sites {
   std::vector<LoadSite> loads;
   std::vector<ReplaceSite> replaces;
 };
 
+// A value that is evaluated at every point of `within`.
+struct Root {
+  Root(ir::ValueId v, ir::AxisSet axes = {}) : value(v), within(std::move(axes)) {}  // NOLINT: a value alone is evaluated always
+  ir::ValueId value;
+  ir::AxisSet within;
+};
 // What evaluating `roots` reads; stream bodies are roots of their own.
-Sites sites_of(Terms& terms, const std::vector<ir::ValueId>& roots, const Env& env);
+Sites sites_of(Terms& terms, const std::vector<Root>& roots, const Env& env);
 // Everything the program evaluates.
-std::vector<ir::ValueId> all_roots(const ir::Program& program);
+std::vector<Root> all_roots(const ir::Program& program);
+// The axes of a store's instances: of its value and index, the program axes not reduced away, the pieces of enclosing streams.
+ir::AxisSet instance_axes(const ir::Program& program, const ir::Store& store);
 
 // One polynomial per component that an index names (one per factor where the factors are named), and the extents beside them.
 struct Place {

@@ -29,13 +29,13 @@ Proof prove_exact_alias(const ir::Program& program, ir::TensorId in, ir::TensorI
 
   // Everything evaluated, with the first store (in text order) that may run at the same time or later.
   struct Group {
-    std::vector<ir::ValueId> roots;
+    std::vector<Root> roots;
     std::size_t store;
     bool before;  // complete before any store begins, as far as an instance goes
   };
   std::vector<Group> groups;
   for (std::size_t k = 0; k < program.stores.size(); ++k) {
-    std::vector<ir::ValueId> roots{program.stores[k].value};
+    std::vector<Root> roots{program.stores[k].value};
     for (const ir::Index& i : program.stores[k].index) roots.insert(roots.end(), i.begin(), i.end());
     groups.push_back({roots, k, false});
   }
@@ -46,15 +46,15 @@ Proof prove_exact_alias(const ir::Program& program, ir::TensorId in, ir::TensorI
         if (i->index == s && program.stores[k].tensor == out) inside = k;
     Group g{{}, inside.value_or(0), !inside};
     for (const ir::Carry& c : program.streams[s].carries) {
-      g.roots.push_back(c.init);
-      g.roots.push_back(c.next);
+      g.roots.emplace_back(c.init);
+      g.roots.emplace_back(c.next);
     }
     groups.push_back(std::move(g));
   }
   Group ranges{{}, 0, true};
   for (const ir::Axis& a : program.axes) {
-    if (a.lo) ranges.roots.push_back(*a.lo);
-    if (a.hi) ranges.roots.push_back(*a.hi);
+    if (a.lo) ranges.roots.emplace_back(*a.lo);
+    if (a.hi) ranges.roots.emplace_back(*a.hi);
   }
   groups.push_back(std::move(ranges));
 

@@ -151,9 +151,37 @@ std::vector<Poly> with(std::vector<Poly> facts, const Poly& more) {
   return facts;
 }
 
-// A point where all the differences are 0 and `more` >= 0.
-std::optional<Assignment> meeting(const Terms& terms, const std::vector<Poly>& facts) {
-  return find_witness(terms, {Poly(-1)}, {}, {}, facts);
+// What two instances of stores write to.
+struct Instances {
+  const ir::Store& first;
+  const ir::Store& second;
+  Env here, there;
+};
+
+std::vector<Poly> coordinates(Terms& terms, const Instances& two) {
+  std::vector<Poly> all;
+  for (AxisId a : instance_axes(terms.program(), two.first)) all.push_back(terms.coordinate(a, two.here));
+  for (AxisId a : instance_axes(terms.program(), two.second)) all.push_back(terms.coordinate(a, two.there));
+  return all;
+}
+
+// A point where the facts hold and both instances store the same element, and that element.
+std::optional<std::pair<Assignment, std::vector<std::int64_t>>> meeting(Terms& terms, const Instances& two,
+                                                                        const std::vector<Poly>& facts) {
+  const ir::Program& p = terms.program();
+  std::vector<std::int64_t> met;
+  const Confirm confirm = [&](const Evaluation& evaluation) {
+    const std::optional<Point> here = evaluation.point(terms, instance_axes(p, two.first), two.here),
+                               there = evaluation.point(terms, instance_axes(p, two.second), two.there);
+    if (!here || !there || (&two.first == &two.second && here == there)) return false;
+    const auto one = evaluation.element(two.first.tensor, two.first.index, *here),
+               other = evaluation.element(two.second.tensor, two.second.index, *there);
+    if (!one || one != other) return false;
+    met = *one;
+    return true;
+  };
+  auto w = find_witness(terms, {Poly(-1)}, coordinates(terms, two), {}, facts, confirm);
+  return w ? std::optional(std::pair(std::move(*w), met)) : std::nullopt;
 }
 
 std::vector<Poly> load_facts(Terms& terms, const LoadSite& site) {
@@ -212,10 +240,10 @@ void check_injective(Terms& terms, const ir::Store& store, std::vector<Refusal>&
     const std::vector<Poly> apart = with(same, terms.coordinate(a, there) - terms.coordinate(a, here) - 1);
     if (terms.proves(Poly(-1), apart)) continue;
     std::string message = fmt::format("{} is not proved to store each element of {} once", access, p[store.tensor].name);
-    if (std::optional<Assignment> w = meeting(terms, apart)) {
+    if (const auto found = meeting(terms, {store, store, here, there}, apart)) {
       const Poly first = terms.coordinate(a, here), second = terms.coordinate(a, there);
       message = fmt::format("{} stores one element of {} twice, for example at {} = {} and {} = {}", access, p[store.tensor].name,
-                            p[a].name, evaluate(first, *w), p[a].name, evaluate(second, *w));
+                            p[a].name, evaluate(first, found->first), p[a].name, evaluate(second, found->first));
     }
     refusals.push_back({ErrorCode::store_conflict, store.where, message,
                         "index with the axes themselves, or declare the index tensor distinct", ""});
@@ -235,12 +263,9 @@ void check_disjoint(Terms& terms, const ir::Store& first, const ir::Store& secon
   const std::string both = fmt::format("{}{} and {}", ir::describe(p, first.tensor, first.index), line(first.where),
                                        ir::describe(p, second.tensor, second.index));
   std::string message = fmt::format("{} are not proved to store different elements of {}", both, p[first.tensor].name);
-  if (std::optional<Assignment> w = meeting(terms, same)) {
-    std::vector<std::string> element;
-    for (const Poly& e : element_of(terms, first.tensor, first.index, {})) element.push_back(fmt::format("{}", evaluate(e, *w)));
-    message =
-        fmt::format("{} store the same element of {}, for example ({})", both, p[first.tensor].name, fmt::join(element, ", "));
-  }
+  if (const auto found = meeting(terms, {first, second, {}, there}, same))
+    message = fmt::format("{} store the same element of {}, for example ({})", both, p[first.tensor].name,
+                          fmt::join(found->second, ", "));
   refusals.push_back({ErrorCode::store_conflict, second.where, message, "store each element once", ""});
 }
 

@@ -5,8 +5,6 @@
 
 namespace cosmati::prove {
 
-// The axes of a store's instances: of its value and index, the program axes not reduced away, the pieces of enclosing streams.
-ir::AxisSet instance_axes(const ir::Program& program, const ir::Store& store);
 // If the element that `site` reads is one that `store` writes, both are at the same point of `axes`.
 bool reads_own(Terms& terms, const LoadSite& site, const ir::Store& store, const ir::AxisSet& axes);
 // No element is both read there and written by the store.

@@ -63,6 +63,35 @@ AtomId Terms::intern(Key key, Atom atom) {
   return it->second;
 }
 
+std::vector<Poly> Terms::launch_terms() {
+  std::vector<Poly> terms;
+  std::vector<ValueId> work;
+  for (const auto& [condition, where] : program_.requires_) work.push_back(condition);
+  for (const ir::Tensor& t : program_.tensors) {
+    if (t.contract.lo) work.push_back(*t.contract.lo);
+    if (t.contract.hi) work.push_back(*t.contract.hi);
+  }
+  std::vector<bool> seen(program_.values.size());
+  std::vector<bool> axes(program_.axes.size());
+  while (!work.empty()) {
+    const ValueId v = work.back();
+    work.pop_back();
+    if (seen[v.index]) continue;
+    seen[v.index] = true;
+    if (const auto* e = std::get_if<ir::Extent>(&program_[v].node)) axes[e->axis.index] = true;
+    if (std::holds_alternative<ir::ScalarRef>(program_[v].node) && is_int(program_[v].dtype)) terms.push_back(ring(v, {}));
+    for (ValueId o : ir::operands(program_[v].node)) work.push_back(o);
+  }
+  for (const ir::Tensor& t : program_.tensors)
+    if (t.contract.lo || t.contract.hi)
+      for (const ir::Dim& d : t.dims)
+        for (const ir::Factor& f : d)
+          if (f.axis) axes[f.axis.index] = true;
+  for (std::uint32_t a = 0; a < axes.size(); ++a)
+    if (axes[a]) terms.push_back(extent(AxisId{a}));
+  return terms;
+}
+
 // ---- leaves ----------------------------------------------------------------------------------------------------------
 
 Poly Terms::extent(AxisId axis) {

@@ -78,6 +78,8 @@ class Terms {
   // Atoms of `roots` and of everything their facts mention, ascending.
   std::vector<AtomId> closure(const std::vector<Poly>& roots) const;
   const std::vector<Poly>& globals() const { return globals_; }
+  // The extents and integer scalars that decide whether a launch is possible: those of requires, contracts and dimensions.
+  std::vector<Poly> launch_terms();
 
  private:
   using Cases = std::vector<std::vector<Poly>>;  // one of them holds

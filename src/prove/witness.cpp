@@ -1,6 +1,6 @@
 // Backtracking over the atoms of a question: extents and scalars are fixed for one attempt, coordinates run through their range,
-// loaded values take the ends of their contract, everything else is computed. A witness satisfies every fact.
-// SPDX-License-Identifier: Apache-2.0
+// loaded values take the ends of their contract, everything else is computed. A witness satisfies every fact, and what the
+// program computes there confirms it. SPDX-License-Identifier: Apache-2.0
 #include "prove/witness.h"
 
 #include <algorithm>
@@ -23,7 +23,8 @@ constexpr std::int64_t scalar_values[] = {1, 2, 0, -1, 3, 8, -7, 1000};
 class Finder {
  public:
   // Runs through the points of `roots`; extents and scalars of `fixed` have values too.
-  Finder(const Terms& terms, std::vector<Poly> roots, std::vector<Poly> fixed, const std::vector<Poly>& given) : terms_(terms) {
+  Finder(Terms& terms, std::vector<Poly> roots, std::vector<Poly> fixed, const std::vector<Poly>& given) : terms_(terms) {
+    for (const Poly& p : terms.launch_terms()) fixed.push_back(p);
     facts_ = given;
     facts_.insert(facts_.end(), terms.globals().begin(), terms.globals().end());
     roots.insert(roots.end(), facts_.begin(), facts_.end());
@@ -55,7 +56,7 @@ class Finder {
         values_[a] = scalar_values[(attempt < 8 ? static_cast<std::size_t>(attempt) + scalars++ : static_cast<std::size_t>(r)) %
                                    std::size(scalar_values)];
     }
-    return visit(0);
+    return Evaluation(terms_, values_).possible() && visit(0);
   }
 
   std::optional<std::int64_t> value(const Poly& p) const {
@@ -72,10 +73,7 @@ class Finder {
     return sum;
   }
   bool exhausted() const { return nodes_ < 0; }
-  bool reads_data() const {
-    return std::any_of(order_.begin(), order_.end(),
-                       [&](AtomId a) { return terms_[a].kind == AtomKind::load || terms_[a].kind == AtomKind::opaque; });
-  }
+  bool reads_data() const { return reads_data_; }
 
  private:
   // Appends `a` after what its value is computed from.
@@ -87,6 +85,8 @@ class Finder {
       for (AtomId b : p.atoms()) place(b);
     };
     for (const Poly& p : atom.args) first(p);
+    if (atom.kind == AtomKind::opaque)  // they mention its operands
+      for (const Poly& p : atom.facts) first(p);
     for (const Alternative& x : atom.alternatives) {
       first(x.value);
       for (const Poly& p : x.facts) first(p);
@@ -149,6 +149,8 @@ class Finder {
         }
         return false;
       default:
+        if (const std::optional<std::int64_t> v = Evaluation(terms_, values_).value_of(a)) return with(*v);
+        reads_data_ = true;
         for (std::int64_t v : ends(a))
           if (with(v)) return true;
         return false;
@@ -161,19 +163,20 @@ class Finder {
     return (*at_)(values_);
   }
 
-  const Terms& terms_;
+  Terms& terms_;
   const std::function<bool(const Assignment&)>* at_ = nullptr;
   std::vector<Poly> facts_;
   std::vector<AtomId> fixed_, order_;
   std::set<AtomId> placed_;
   Assignment values_;
   int nodes_ = 0;
+  bool reads_data_ = false;
 };
 
 }  // namespace
 
-std::optional<Assignment> find_witness(const Terms& terms, const std::vector<Poly>& violated, const std::vector<Poly>& point,
-                                       const std::vector<Poly>& shape, const std::vector<Poly>& given) {
+std::optional<Assignment> find_witness(Terms& terms, const std::vector<Poly>& violated, const std::vector<Poly>& point,
+                                       const std::vector<Poly>& shape, const std::vector<Poly>& given, const Confirm& confirm) {
   std::optional<Assignment> found;
   try {
     std::vector<Poly> roots = violated;
@@ -181,8 +184,9 @@ std::optional<Assignment> find_witness(const Terms& terms, const std::vector<Pol
     Finder finder(terms, roots, shape, given);
     for (int attempt = 0; attempt < attempts && !found; ++attempt) {
       finder.run(attempt, [&](const Assignment& values) {
-        for (const Poly& p : violated)
-          if (evaluate(p, values) < 0) found = values;
+        if (std::none_of(violated.begin(), violated.end(), [&](const Poly& p) { return evaluate(p, values) < 0; })) return false;
+        const Evaluation evaluation(terms, values);
+        if (evaluation.possible() && confirm(evaluation)) found = values;
         return found.has_value();
       });
     }
@@ -191,7 +195,7 @@ std::optional<Assignment> find_witness(const Terms& terms, const std::vector<Pol
   return found;
 }
 
-std::optional<std::vector<std::int64_t>> find_unreached(const Terms& terms, const std::vector<Poly>& dims,
+std::optional<std::vector<std::int64_t>> find_unreached(Terms& terms, const std::vector<Poly>& dims,
                                                         const std::vector<std::vector<Poly>>& tuples) {
   constexpr std::int64_t max_elements = 4000;
   std::vector<Poly> all = dims;
@@ -202,13 +206,13 @@ std::optional<std::vector<std::int64_t>> find_unreached(const Terms& terms, cons
       bool complete = true;
       for (const std::vector<Poly>& t : tuples) {
         Finder finder(terms, t, all, {});
-        if (finder.reads_data()) return std::nullopt;
         finder.run(attempt, [&](const Assignment& point) {
           std::vector<std::int64_t> element;
           for (const Poly& p : t) element.push_back(evaluate(p, point));
           reached.insert(element);
           return false;
         });
+        if (finder.reads_data()) return std::nullopt;
         complete &= !finder.exhausted();
       }
       if (!complete) continue;
@@ -244,24 +248,15 @@ std::optional<std::vector<std::int64_t>> find_unreached(const Terms& terms, cons
   return std::nullopt;
 }
 
-std::int64_t evaluate(const Poly& p, const Assignment& values) {
-  std::int64_t sum = 0;
-  for (const auto& [m, c] : p.terms()) {
-    std::int64_t product = c;
-    for (AtomId a : m) product = checked_mul(product, values.at(a));
-    sum = checked_add(sum, product);
-  }
-  return sum;
-}
-
 std::string describe_point(const Terms& terms, const Assignment& values, const std::vector<Poly>& of) {
   const ir::Program& program = terms.program();
   std::vector<std::string> coordinates, rest;
   std::set<std::string> named;
+  const Evaluation evaluation(terms, values);
   for (AtomId a : terms.closure(of)) {
     const Atom& atom = terms[a];
     auto it = values.find(a);
-    if (it == values.end()) continue;
+    if (it == values.end() || !evaluation.certain(a)) continue;
     std::string name;
     if (atom.kind == AtomKind::coordinate) name = program[atom.axis].name;
     if (atom.kind == AtomKind::scalar) name = program[atom.scalar].name;
