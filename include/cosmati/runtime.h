@@ -196,6 +196,8 @@ class COSMATI_API Judge {
   // `after` holds what some run wrote: every out and inout, in any order; what else it names is not looked at. Throws
   // Error{bad_argument, extent_mismatch} where one is missing, or is not of the type and shape that the program writes.
   std::vector<Judgement> operator()(const Arguments& after) const;
+  // What it judges, in declared order.
+  std::vector<Function::OutputShape> outputs() const;
 
   struct COSMATI_HIDDEN Impl;
 

@@ -3,6 +3,7 @@
 #include "bind/judge.h"
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -59,6 +60,13 @@ std::vector<Judgement> PyJudge::operator()(nb::handle outputs) const {
   return without_gil([&] { return judge_(after); });
 }
 
+nb::object PyJudge::outputs() const {
+  nb::list list;
+  for (const auto& output : judge_.outputs())
+    list.append(nb::make_tuple(output.name, name(output.dtype), nb::tuple(nb::cast(output.shape))));
+  return nb::tuple(list);
+}
+
 void bind_judge(nb::module_& m) {
   nb::class_<PyJudge>(m, "Judge",
                       R"(The oracle's results for some arguments, computed once, to hold arrays against that anything computed.
@@ -68,7 +76,9 @@ Made by Function.judge(). Call it with one array, or a dict of arrays by the nam
            nb::sig("def __call__(self, outputs: typing.Any) -> list[Judgement]"),
            "Hold every element against the oracle, as Function.check does. Raises Error for an array that is missing or of "
            "another "
-           "dtype or shape.");
+           "dtype or shape.")
+      .def_prop_ro("outputs", &PyJudge::outputs, nb::sig("def outputs(self) -> tuple[tuple[str, str, tuple[int, ...]], ...]"),
+                   "What it judges, in declared order: name, dtype and shape of each.");
 }
 
 }  // namespace cosmati::python

@@ -17,6 +17,7 @@ class PyJudge {
   PyJudge(PyFunction& function, nb::args args, nb::kwargs kwargs);
   // `outputs`: one array, or a dict by name.
   std::vector<Judgement> operator()(nb::handle outputs) const;
+  nb::object outputs() const;  // ((name, dtype, shape), ...)
 
  private:
   std::string name_;

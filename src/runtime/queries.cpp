@@ -19,7 +19,6 @@ struct Judge::Impl {
 
   runtime::Instances instances;
   std::shared_ptr<const runtime::Instance> instance;
-  std::vector<std::int64_t> extents;
   runtime::Reference reference;
 };
 
@@ -27,7 +26,6 @@ Judge::Judge(const Program& program, const Arguments& before) {
   auto made = std::make_shared<Impl>(program);
   const Bound bound = runtime::bind(made->instances, before, {true, true});
   made->instance = bound.instance;
-  made->extents = bound.inputs.extents;
   made->reference = within_memory(program, [&] { return runtime::reference(bound.instance->program, bound.inputs); });
   impl_ = std::move(made);
 }
@@ -35,25 +33,30 @@ Judge::Judge(const Program& program, const Arguments& before) {
 std::vector<Judgement> Judge::operator()(const Arguments& after) const {
   const ir::Program& p = impl_->instance->program;
   std::vector<TensorView> got;
-  for (std::size_t t = 0, o = 0; t < p.tensors.size(); ++t) {
-    const ir::Tensor& tensor = p.tensors[t];
-    if (tensor.access == ir::Access::in) continue;
-    const auto named = [&](const auto& argument) { return argument.first == tensor.name; };
+  for (const Function::OutputShape& output : outputs()) {
+    const auto named = [&](const auto& argument) { return argument.first == output.name; };
     const auto given = std::find_if(after.begin(), after.end(), named);
     const auto* view = given == after.end() ? nullptr : std::get_if<TensorView>(&given->second);
     if (!view || (!view->data && view->elements() > 0))
-      throw Error(ErrorCode::bad_argument, {}, fmt::format("there is no array to judge for the output {}", tensor.name));
-    if (view->dtype != tensor.dtype)
+      throw Error(ErrorCode::bad_argument, {}, fmt::format("there is no array to judge for the output {}", output.name));
+    if (view->dtype != output.dtype)
       throw Error(ErrorCode::bad_argument, {},
-                  fmt::format("{} is {}, but {} writes {}", tensor.name, name(view->dtype), p.name, name(tensor.dtype)));
-    const std::vector<std::int64_t>& shape = impl_->reference.wide.outputs[o++].shape;
-    if (view->shape != shape)
+                  fmt::format("{} is {}, but {} writes {}", output.name, name(view->dtype), p.name, name(output.dtype)));
+    if (view->shape != output.shape)
       throw Error(ErrorCode::extent_mismatch, {},
-                  fmt::format("{} is [{}], but {} writes [{}]", tensor.name, fmt::join(view->shape, ", "), p.name,
-                              fmt::join(shape, ", ")));
+                  fmt::format("{} is [{}], but {} writes [{}]", output.name, fmt::join(view->shape, ", "), p.name,
+                              fmt::join(output.shape, ", ")));
     got.push_back(*view);
   }
   return runtime::judge(p, impl_->reference, got);
+}
+
+std::vector<Function::OutputShape> Judge::outputs() const {
+  std::vector<Function::OutputShape> shapes;
+  for (const ir::Tensor& tensor : impl_->instance->program.tensors)
+    if (tensor.access != ir::Access::in)
+      shapes.push_back({tensor.name, tensor.dtype, impl_->reference.wide.outputs[shapes.size()].shape});
+  return shapes;
 }
 
 std::vector<Judgement> judge(const Program& program, const Arguments& before, const Arguments& after, const Fraction& progress) {

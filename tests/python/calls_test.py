@@ -106,7 +106,9 @@ class Calls(ArraysTest):
         q, k, v = normal(1, 2, 3, 4), normal(1, 2, 5, 4), normal(1, 2, 5, 6)
         f = co.load("attention")
         o, lse = f(q, k, v)
-        self.assertTrue(all(f.judge(q, k, v)({"lse": lse, "o": o})))
+        judge = f.judge(q, k, v)
+        self.assertTrue(all(judge({"lse": lse, "o": o})))
+        self.assertEqual(judge.outputs, (("o", "f32", (1, 2, 3, 6)), ("lse", "f32", (1, 2, 3))))
         self.refused("attention writes 2 arrays (o, lse), and one is given", lambda: f.judge(q, k, v)(o))
 
     def test_judge_takes_inouts_as_they_are_after_the_run(self):
