@@ -1,4 +1,4 @@
-// The rule: lanes go to the axis along which most accesses touch neighbouring elements. Two vectors a step hide latencies in
+// The rule: lanes go to the axis along which most elements that are touched are neighbours. Two vectors a step hide latencies in
 // bodies with transcendental functions, four in others.
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/choose.h"
@@ -22,6 +22,11 @@ using ir::ValueId;
 std::vector<int> neighbours(const ir::Program& p, const std::set<ValueId>& live, const Facts& facts) {
   std::vector<int> score(p.axes.size(), 0);
   const auto access = [&](ir::TensorId tensor, const std::vector<ir::Index>& index, int weight) {
+    // An access over more axes touches more elements: an axis counts like 16 of them.
+    ir::AxisSet over;
+    for (const ir::Index& i : index)
+      for (ValueId part : i) over = ir::set_union(over, p[part].axes);
+    weight <<= 4 * std::min<std::size_t>(over.size(), 5);
     for (std::uint32_t a = 0; a < p.axes.size(); ++a) {
       int touched = 0;
       for (std::size_t d = 0; d < index.size(); ++d)
