@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 
-from tool import ToolTest, bf16, close, from_bf16, main
+from tool import DEVICES, ToolTest, bf16, close, from_bf16, main
 
 rng = np.random.default_rng(3)
 
@@ -64,6 +64,15 @@ class Attention(ToolTest):
         for _, o in self.each(program, ["o"], q=q, k=k, v=v, mask=mask):
             self.assertTrue(np.isfinite(o).all())
             close(o[2], v.mean(0, dtype=np.float64), rtol=1e-4, atol=1e-5)
+        # The same below scores of 0 and of one more and one less, which the mask swallows.
+        unit = np.zeros((6, 8), np.float32)
+        unit[:, 0] = 1
+        signs = np.zeros((10, 8), np.float32)
+        signs[:, 0] = np.where(np.arange(10) % 3 == 0, -1, 1)
+        for queries in (np.zeros((6, 8), np.float32), unit):
+            for _, o in self.each(program, ["o"], q=queries, k=signs, v=v, mask=np.full((6, 10), np.finfo(np.float32).min)):
+                self.assertTrue(np.isfinite(o).all())
+                close(o, np.tile(v.mean(0, dtype=np.float64), (6, 1)), rtol=1e-4, atol=1e-5)
 
     def test_causal_is_aligned_to_the_last_key(self):
         for s, c in ((2, 5), (1, 16), (17, 64)):
@@ -71,6 +80,10 @@ class Attention(ToolTest):
             for _, o in self.each("attention", ["o"], q=np.zeros((1, 1, s, 4), np.float32), k=normal(1, 1, c, 4), v=v):
                 allowed = causal(s, c)
                 close(o[0, 0], allowed / allowed.sum(-1, keepdims=True))
+
+    def test_an_empty_batch_is_no_error(self):
+        for _, (o, lse) in self.each("attention", ["o", "lse"], q=normal(0, 2, 3, 4), k=normal(0, 2, 5, 4), v=normal(0, 2, 5, 3)):
+            self.assertEqual((o.shape, lse.shape), ((0, 2, 3, 3), (0, 2, 3)))
 
     def test_an_empty_key_set_gives_zero_and_minus_infinity(self):
         for s in (1, 4):
@@ -89,7 +102,7 @@ class Attention(ToolTest):
             close(o, wanted, rtol=1e-4, atol=1e-5)
 
     def test_every_ratio_of_groups(self):
-        for hq, hkv in ((28, 4), (24, 4), (24, 8), (40, 8), (14, 2), (12, 1), (64, 4), (5, 5)):
+        for hq, hkv in ((28, 4), (24, 4), (24, 8), (40, 8), (14, 2), (12, 1), (64, 4), (64, 2), (5, 5)):
             for s in (1, 33):
                 q, k, v = normal(1, hq, s, 8), normal(1, hkv, 70, 8), normal(1, hkv, 70, 8)
                 wanted = heads(q, k, v, 1 / np.sqrt(8), causal(s, 70))
@@ -109,11 +122,19 @@ class Attention(ToolTest):
             for _, o in self.each("decode", ["o"], q=q, k=k, v=v, len=np.int32([c]), scale=0.25, check=c < 100):
                 close(o, wanted, rtol=1e-4, atol=1e-5)
 
-    def test_decode_in_bf16(self):
-        q, k, v = bf16(normal(1, 4, 16)), bf16(normal(1, 2, 1025, 16)), bf16(normal(1, 2, 1025, 16))
-        wanted = heads(from_bf16(q)[:, :, None], from_bf16(k), from_bf16(v), 0.25, np.ones((1, 1025), bool))[:, :, 0]
-        for _, o in self.each("decode", ["o"], q=q, k=k, v=v, len=np.int32([1025]), scale=0.25, check=False):
-            close(from_bf16(o), wanted, rtol=2e-2, atol=2e-3)
+    def test_decode_of_many_heads_at_every_length(self):
+        # 16 query heads share a key head. The simulator takes the short ones only.
+        for c in (1, 31, 32, 33, 1022, 1023, 1024, 1025, 2047, 2048, 2049):
+            q, k, v = normal(1, 32, 128), normal(1, 2, c, 128), normal(1, 2, c, 128)
+            devices = [device for device in DEVICES if device == "cpu" or c <= 33]
+            for kind, form, read in (("f32", lambda x: x, lambda x: x), ("bf16", bf16, from_bf16)):
+                arrays = {"q": form(q), "k": form(k), "v": form(v)}
+                wide = {name: read(x) for name, x in arrays.items()}
+                wanted = heads(wide["q"][:, :, None], wide["k"], wide["v"], 0.09, np.ones((1, c), bool))[:, :, 0]
+                for device in devices:
+                    with self.subTest(length=c, kind=kind, device=device):
+                        o = read(self.run_on(device, "decode", ["o"], len=np.int32([c]), scale=0.09, check=False, **arrays))
+                        close(o, wanted, **({"rtol": 1e-4, "atol": 1e-5} if kind == "f32" else {"rtol": 2e-2, "atol": 2e-3}))
 
     def test_storage_behind_the_length_is_not_read(self):
         for length in (38, 39, 70):
@@ -127,7 +148,8 @@ class Attention(ToolTest):
                     np.testing.assert_array_equal(bits, o.view(np.uint32))
 
     def test_every_head_size_has_its_own_scale(self):
-        for d, e in ((1, 1), (8, 8), (40, 40), (72, 72), (80, 80), (96, 96), (192, 128), (64, 80), (256, 256)):
+        sizes = (1, 8, 40, 64, 72, 80, 88, 96, 112, 128, 160, 192, 256)
+        for d, e in [(d, d) for d in sizes] + [(192, 128), (64, 80)]:
             q, k, v = normal(1, 2, 3, d), normal(1, 1, 9, d), normal(1, 1, 9, e)
             wanted = heads(q, k, v, 1 / np.sqrt(d), causal(3, 9))
             for _, o in self.each("attention", ["o"], q=q, k=k, v=v):
@@ -138,7 +160,7 @@ class Attention(ToolTest):
             at = np.arange(s)[:, None] + c - s
             t = np.arange(c)[None]
             return (t <= at) & (t > at - w)
-        for s, c, w in ((64, 64, 63), (64, 64, 1), (1, 100, 8), (64, 64, 9)):
+        for s, c, w in ((64, 64, 63), (64, 64, 1), (1, 100, 8), (64, 64, 9), (64, 64, 20), (40, 70, 33)):
             q, k, v = normal(1, 1, s, 8), normal(1, 1, c, 8), normal(1, 1, c, 8)
             wanted = heads(q, k, v, 0.5, window(s, c, w))
             for _, o in self.each("attention_window", ["o"], q=q, k=k, v=v, w=w, scale=0.5):
@@ -151,6 +173,10 @@ class Attention(ToolTest):
         plain = {device: o for device, o in self.each("attention", ["o"], q=q, k=k, v=v, scale=0.5)}
         for device, o in self.each("attention_window", ["o"], q=q, k=k, v=v, w=64, scale=0.5):
             np.testing.assert_array_equal(o.view(np.uint32), plain[device].view(np.uint32))
+        # One key less is missed by the last query alone.
+        for device, o in self.each("attention_window", ["o"], q=q, k=k, v=v, w=63, scale=0.5):
+            np.testing.assert_array_equal(o[:, :, :63].view(np.uint32), plain[device][:, :, :63].view(np.uint32))
+            self.assertTrue((o[:, :, 63] != plain[device][:, :, 63]).any())
 
 
 if __name__ == "__main__":

@@ -27,6 +27,11 @@ class Files(ToolTest):
                     self.assertEqual(c.shape, (m, n))
                     close(c, wanted, rtol=1e-4, atol=1e-5)
 
+    def test_a_large_product_of_odd_rows(self):
+        a, b = rng.standard_normal((1471, 512)).astype(np.float32), rng.standard_normal((512, 256)).astype(np.float32)
+        c = self.run_on("cpu" if "cpu" in DEVICES else "oracle", "matmul", ["c"], check=False, a=a, b=b)
+        close(c, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-4, atol=1e-4)
+
     def test_every_element_type_is_copied_exactly(self):
         program = self.program("program f<T: any>(in x: T[i], out y: T[i]) {\n parallel i { y[i] = x }\n}")
         for dtype in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "f2", "f4", "f8"):

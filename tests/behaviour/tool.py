@@ -75,6 +75,12 @@ class ToolTest(unittest.TestCase):
         """[(device, outputs)] for every device that is present."""
         return [(device, self.run_on(device, program, outs, *options, check=check, **arguments)) for device in DEVICES]
 
+    def each_plan(self, program, outs, *options, lanes=(1, 2, 4, 8, 16, 32), **arguments):
+        """[(device with lanes, outputs)] for every number of lanes that a group may have; --check is left to each()."""
+        device = "cpu" if "cpu" in DEVICES else "sim"
+        return [(f"{device}, {n} lanes", self.run_on(device, program, outs, "--set", f"lanes={n}", *options, check=False, **arguments))
+                for n in lanes]
+
     def refused(self, program, *options, **arguments):
         """The first error of a run that must end with exit code 2."""
         result, _ = self.execute(program, DEVICES[0], [], arguments, *options)
