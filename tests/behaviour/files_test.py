@@ -66,6 +66,7 @@ class Files(ToolTest):
         result = subprocess.run([TOOL, "run", *arguments, "--json"], capture_output=True, text=True)
         self.assertEqual(result.returncode, WRONG_INPUT, result.stdout + result.stderr)
         self.assertEqual(sorted(os.listdir(self.path)), before, "something was written")
+        self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
         object = json.loads(result.stdout)
         self.assertFalse(object["ok"])
         return object["errors"][0]["code"], result.stderr

@@ -9,7 +9,7 @@ import unittest
 
 import numpy as np
 
-TOOL = sys.argv.pop(1) if len(sys.argv) > 1 else "build/release/cosmati"
+TOOL = str(pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else "build/release/cosmati").resolve())
 DONE, CHECK_FAILED, WRONG_INPUT, INTERNAL, ABSENT = range(5)
 
 
