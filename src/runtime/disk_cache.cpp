@@ -69,11 +69,17 @@ bool write_all(int fd, std::string_view bytes) {
   return true;
 }
 
-// A regular file of a sensible size, in full.
-std::optional<std::string> read_all(int fd) {
-  struct stat facts = {};
-  if (::fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size > largest_entry) return std::nullopt;
-  std::string bytes(static_cast<std::size_t>(facts.st_size), '\0');
+// Why a file is none to take code from, or nothing.
+std::string untrusted(const struct stat& facts) {
+  if (!S_ISREG(facts.st_mode)) return "it is no file";
+  if (facts.st_uid != 0 && facts.st_uid != ::geteuid()) return fmt::format("it belongs to the user {}", facts.st_uid);
+  if ((facts.st_mode & (S_IWGRP | S_IWOTH)) != 0) return "others may write it";
+  if (facts.st_size > largest_entry) return fmt::format("it has {} bytes", facts.st_size);
+  return "";
+}
+
+std::string read_all(int fd, std::int64_t size) {
+  std::string bytes(static_cast<std::size_t>(size), '\0');
   std::size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t n = ::read(fd, bytes.data() + done, bytes.size() - done);
@@ -183,10 +189,16 @@ std::optional<std::string> DiskCache::read(const std::string& key) {
     if (errno != ENOENT) unusable(error_text(errno));
     return std::nullopt;
   }
-  const std::optional<std::string> bytes = read_all(file.get());
-  const Decoded entry = bytes ? decode_entry(*bytes, key) : Decoded{{}, "it is no file of an entry"};
-  if (!entry.problem.empty()) {
-    damaged(key, entry.problem);
+  struct stat facts = {};
+  std::string problem = ::fstat(file.get(), &facts) == 0 ? untrusted(facts) : error_text(errno);
+  const std::string bytes = problem.empty() ? read_all(file.get(), facts.st_size) : "";
+  Decoded entry;
+  if (problem.empty()) {
+    entry = decode_entry(bytes, key);
+    problem = entry.problem;
+  }
+  if (!problem.empty()) {
+    damaged(key, problem);
     return std::nullopt;
   }
   ::futimens(file.get(), nullptr);  // used now; where that may not be written, it counts as older

@@ -57,7 +57,10 @@ class Cache : public testing::Test {
     std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  static void put(const fs::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+  static void put(const fs::path& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);  // whatever the umask
+  }
 
   fs::path folder_;
   Options options_;
@@ -287,6 +290,21 @@ TEST_F(Cache, only_the_owner_may_write_code_into_it) {
   EXPECT_EQ(facts.st_mode & 0777, 0700u);
   ASSERT_EQ(::stat(entries().at(0).c_str(), &facts), 0);
   EXPECT_EQ(facts.st_mode & 0777 & ~0600, 0u);
+}
+
+TEST_F(Cache, code_that_somebody_else_may_have_written_is_not_run) {
+  compiles();
+  const fs::path path = entries().at(0);
+  ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
+  const Logged logged;
+  EXPECT_EQ(compiles(), 1u);
+  EXPECT_THAT(logged.warnings(), ElementsAre(HasSubstr("others may write it")));
+  EXPECT_EQ(compiles(), 0u);
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
+  EXPECT_EQ(compiles(), 1u);
+  EXPECT_THAT(logged.warnings().back(), HasSubstr("belongs to the user 65534"));
+  EXPECT_EQ(compiles(), 0u);
 }
 
 TEST_F(Cache, holds_a_bounded_number_of_bytes_and_forgets_what_was_used_least_recently) {

@@ -1,6 +1,8 @@
 // Kernels made ahead: in parallel, once each, with progress; and what happens where compiling is forbidden.
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
+#include <chrono>
+#include <future>
 #include <set>
 #include <thread>
 
@@ -87,6 +89,31 @@ TEST(threads, who_asks_for_a_kernel_in_the_making_waits_for_it) {
     for (std::thread& t : threads) t.join();
     EXPECT_THAT(wrong, testing::Each(0));
     EXPECT_EQ(f.compiles(), 1u) << device.name();
+  }
+}
+
+TEST(threads, one_long_compilation_holds_up_nobody_but_who_needs_it) {
+  for (const Device& device : compiling_devices()) {
+    const Function f(generic(), device, uncached());
+    std::promise<void> inside, go_on;
+    std::atomic<bool> first = true;
+    // The log's callback runs in the middle of making a kernel: it stands for a compilation that takes long.
+    set_log([&](LogLevel, const std::string&) {
+      if (!first.exchange(false)) return;
+      inside.set_value();
+      go_on.get_future().wait();
+    });
+    auto slow = std::async(std::launch::async, [&] { return f.kernel(shaped(f32)).impl(); });
+    inside.get_future().wait();
+    auto same = std::async(std::launch::async, [&] { return f.kernel(shaped(f32)).impl(); });
+    (void)f.kernel(shaped(f64));
+    (void)f.kernel(shaped(i32));
+    EXPECT_EQ(f.compiles(), 3u) << "the slow one is counted, too";
+    EXPECT_EQ(same.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+    go_on.set_value();
+    EXPECT_EQ(slow.get(), same.get());
+    EXPECT_EQ(f.compiles(), 3u) << device.name();
+    set_log({});
   }
 }
 
