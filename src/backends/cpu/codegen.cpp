@@ -22,6 +22,29 @@ using support::overloaded;
 
 constexpr int deepest = 2000;  // nested expressions: the walk is recursive, here and in LLVM
 
+[[noreturn]] void too_deep(const kernel::Kernel& k) {
+  throw Error(ErrorCode::not_supported, {}, fmt::format("kernel {}: an expression nests deeper than {}", k.name, deepest),
+              "bind parts of it with let");
+}
+
+// Before anything walks a tree: sanitizers have less stack than the walks of release builds. Parts come before what is made of
+// them; where a pass has it otherwise, the walk below looks again.
+void check_depth(const kernel::Kernel& k) {
+  std::vector<int> depths(k.exprs.size(), 0);
+  for (std::size_t e = 0; e < k.exprs.size(); ++e) {
+    const auto over = [&](ExprId part) { depths[e] = std::max(depths[e], depths[part.index] + 1); };
+    std::visit(overloaded{[&](const kernel::Apply& a) { std::for_each(a.args.begin(), a.args.end(), over); },
+                          [&](const kernel::Load& l) {
+                            over(l.ref.offset);
+                            if (l.guard) over(*l.guard);
+                            if (l.otherwise) over(*l.otherwise);
+                          },
+                          [&](const kernel::Shuffle& s) { over(s.value); }, [](const auto&) {}},
+               k.exprs[e].node);
+    if (depths[e] > deepest) too_deep(k);
+  }
+}
+
 class Writer {
  public:
   Writer(const kernel::Kernel& k, LLVMModuleRef module)
@@ -175,9 +198,7 @@ class Writer {
   }
 
   Value value(ExprId e, int depth = 0) {
-    if (depth > deepest)
-      throw Error(ErrorCode::not_supported, {}, fmt::format("kernel {}: an expression nests deeper than {}", k_.name, deepest),
-                  "bind parts of it with let");
+    if (depth > deepest) too_deep(k_);
     const kernel::Expr& expr = k_[e];
     return std::visit(overloaded{[&](const kernel::Const& c) { return Value{constant(at_, expr.dtype, {c.f, c.i})}; },
                                  [&](const kernel::Id& id) {
@@ -374,6 +395,7 @@ std::string phase_symbol(const std::string& prefix, std::size_t phase) { return 
 std::string size_symbol(const std::string& prefix, std::size_t phase) { return fmt::format("{}_size_{}", prefix, phase); }
 
 void generate(const kernel::Kernel& k, const std::string& prefix, LLVMModuleRef module) {
+  check_depth(k);
   Writer writer(k, module);
   for (std::size_t i = 0; i < k.phases.size(); ++i) {
     writer.phase(k.phases[i], phase_symbol(prefix, i));
