@@ -3,21 +3,16 @@
 #include "tools/commands.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <optional>
 #include <set>
 
 #include <cosmati/program.h>
 
-#include "support/read_file.h"
 #include "tools/arguments.h"
 #include "tools/copy.h"
 #include "tools/npy.h"
+#include "tools/prepare.h"
 #include "tools/progress.h"
 
 namespace cosmati::tools {
@@ -25,48 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-// Written under a temporary name, then renamed.
-void write_text(const fs::path& path, const std::string& text) {
-  require_replaceable(path);
-  const fs::path temporary = path.string() + fmt::format(".{}", ::getpid());
-  std::ofstream out(temporary, std::ios::binary);
-  out << text;
-  out.close();
-  std::error_code problem;
-  if (out) fs::rename(temporary, path, problem);
-  if (out && !problem) return;
-  const std::string why = problem ? problem.message() : std::strerror(errno);
-  fs::remove(temporary, problem);
-  throw Error(ErrorCode::bad_file, Where{path.string(), 0, 0}, "the file cannot be written: " + why);
-}
-
-struct Prepared {
-  Program program;
-  Bindings bindings;
-  Function function;
-};
-
-// Loads the program, its arguments and the outputs they imply.
-Prepared prepare(const Invocation& invocation) {
-  Program program = load(invocation.program);
-  Options options;
-  for (const std::string& text : invocation.knobs) {
-    auto [knob, value] = split_assignment(text, "--set");
-    if (!options.knobs.emplace(knob, value).second)
-      throw Error(ErrorCode::bad_knob, {}, fmt::format("knob '{}' is set twice", knob));
-  }
-  if (!invocation.plan.empty()) options.plan = support::read_file(invocation.plan);
-  Device device = invocation.device.empty() ? Device::pick() : Device::named(invocation.device);
-  std::optional<Bindings> bindings;
-  {
-    Progress progress("reading and generating arguments");
-    bindings.emplace(program, invocation.arguments, invocation.seed, progress.teller());
-  }
-  Function function(program, device, options);
-  bindings->add_outputs(function.missing_outputs(bindings->arguments()));
-  return {std::move(program), std::move(*bindings), std::move(function)};
-}
 
 void report_outputs(const Bindings& bindings, Report& report) {
   Json outputs = Json::array();
@@ -234,7 +187,7 @@ void docs(const std::string& folder, Report& report) {
   if (problem) throw Error(ErrorCode::bad_file, Where{folder, 0, 0}, "the folder cannot be made: " + problem.message());
   for (const auto& [name, text] : pages) {
     const fs::path path = fs::path(folder) / (name + ".md");
-    write_text(path, text);
+    write_text(path.string(), text);
     report.line("wrote " + path.string());
     report.object()["files"].push_back(path.string());
   }

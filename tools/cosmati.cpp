@@ -12,6 +12,7 @@
 
 #include "support/suggest.h"
 #include "tools/commands.h"
+#include "tools/tune.h"
 
 namespace {
 
@@ -37,12 +38,12 @@ void add_repeated(CLI::App* app, const char* name, std::vector<std::string>& int
   app->add_option(name, into, help)->type_name(form)->allow_extra_args(false);
 }
 
-void add_invocation(CLI::App* app, Invocation& i) {
+void add_invocation(CLI::App* app, Invocation& i, bool with_plan = true) {
   app->add_option("program", i.program, "the program")->required()->type_name("PROGRAM");
   app->add_option("arguments", i.arguments, "name=ARG for every input")->type_name("name=ARG");
   app->add_option("--device", i.device, "where it runs (default: COSMATI_DEVICE, else cpu)")->type_name("oracle|sim|cpu");
   add_repeated(app, "--set", i.knobs, "set a knob of the planner exactly", "knob=v");
-  app->add_option("--plan", i.plan, "replay a plan exactly, or refuse it")->type_name("F.json");
+  if (with_plan) app->add_option("--plan", i.plan, "replay a plan exactly, or refuse it")->type_name("F.json");
   app->add_option("--seed", i.seed, "seed of the generators (default 0)")->type_name("N");
 }
 
@@ -97,6 +98,7 @@ int main(int argc, char** argv) {
   bool json = false;
   Invocation invocation;
   RunOptions run_options;
+  cosmati::tools::TuneOptions tune_options;
   std::vector<std::string> files;
   std::string as = "kernel", folder, save;
 
@@ -135,6 +137,23 @@ int main(int argc, char** argv) {
   emit->footer(std::string("\n") + argument_help + "\nExample:\n  cosmati emit softmax 'x=f32[8,64]:zeros' --as asm\n\n" +
                exit_help);
 
+  CLI::App* tune = app.add_subcommand("tune", "Search for a faster plan by measurement, and save it");
+  add_invocation(tune, invocation, false);
+  tune->add_option("--minutes", tune_options.minutes, "how long it may take (default 1)")->type_name("N");
+  tune->add_option("--most", tune_options.most, "how many settings it tries at most")->type_name("N");
+  tune->add_option("--save", tune_options.save, "where the plan goes, for --plan (default PROGRAM.plan.json)")
+      ->type_name("F.json");
+  tune->footer(
+      std::string(
+          "\nSettings of the knobs are drawn from the seed. Each is held against the oracle before it is timed, in rounds "
+          "beside\n"
+          "the default plan. The best are measured again, and what is printed is that: the ratio of the times in a round,\n"
+          "the median of the rounds with their range. Knobs that --set names stay as they are.\n\n") +
+      argument_help +
+      "\nExamples:\n  cosmati tune softmax 'x=f32[1024,4096]:normal' --minutes 5 --save softmax.json\n"
+      "  cosmati tune my.tile:scale x=x.npy k=0.5 --set lanes=8 --save scale.json\n\n" +
+      exit_help);
+
   CLI::App* devices = app.add_subcommand("devices", "List the devices and whether they are present");
   devices->footer(std::string("\nExamples:\n  cosmati devices\n  cosmati devices --json\n\n") + exit_help);
   CLI::App* docs =
@@ -143,7 +162,8 @@ int main(int argc, char** argv) {
 
   docs->footer(std::string("\nExamples:\n  cosmati docs\n  cosmati docs --write docs/reference\n\n") + exit_help);
 
-  for (CLI::App* command : {run, check, plan, emit, devices, docs}) command->add_flag("--json", json, "print one JSON object");
+  for (CLI::App* command : {run, check, plan, emit, tune, devices, docs})
+    command->add_flag("--json", json, "print one JSON object");
 
   for (int i = 1; i < argc; ++i) json |= std::strcmp(argv[i], "--json") == 0;
   Report report(json);
@@ -159,6 +179,7 @@ int main(int argc, char** argv) {
     if (check->parsed()) cosmati::tools::check(files, invocation.seed, report);
     if (plan->parsed()) cosmati::tools::plan(invocation, save, report);
     if (emit->parsed()) cosmati::tools::emit(invocation, as, report);
+    if (tune->parsed()) cosmati::tools::tune(invocation, tune_options, report);
     if (devices->parsed()) cosmati::tools::list_devices(report);
     if (docs->parsed()) cosmati::tools::docs(folder, report);
   } catch (...) {

@@ -6,6 +6,7 @@
 #include <cosmati/dtype.h>
 #include <cosmati/error.h>
 #include <cosmati/log.h>
+#include <cosmati/machine.h>
 #include <cosmati/program.h>
 #include <cosmati/runtime.h>
 #include <cosmati/tensor.h>

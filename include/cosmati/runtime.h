@@ -157,6 +157,15 @@ class COSMATI_API Function {
   std::vector<OutputShape> missing_outputs(const Arguments& arguments, const Extents& extents = {}) const;
   std::vector<OutputShape> missing_outputs(std::span<const Argument* const> in_declared_order, const Extents& extents = {}) const;
 
+  // The knobs that the program has at these arguments, and values worth trying: each is legal with the other knobs automatic
+  // (some only with their axis on the lanes). automatic: what an absent knob means here, where that is one value.
+  struct KnobChoices {
+    std::string knob;
+    std::vector<std::string> values;
+    std::optional<std::string> automatic;
+  };
+  std::vector<KnobChoices> knobs(const Arguments& arguments) const;
+
   // None of these compiles.
   std::vector<std::string> facts(const Arguments& arguments) const;           // what a kernel would rely on, one a string
   std::string plan(const Arguments& arguments) const;                         // as Kernel::plan

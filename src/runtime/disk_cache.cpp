@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/cache_directory.h"
 #include "runtime/cache_entry.h"
 #include "runtime/log.h"
 #include "support/fork.h"
@@ -116,9 +117,8 @@ const char* set_variable(const char* name) {
 // The directory these options and the environment name; empty: none.
 std::string directory_of(const Options& options) {
   if (options.cache.text()) return *options.cache.text();
-  if (const char* named = std::getenv("COSMATI_CACHE_DIR")) return named;
-  if (const char* xdg = set_variable("XDG_CACHE_HOME"); xdg && *xdg == '/') return std::string(xdg) + "/cosmati";
-  if (const char* home = set_variable("HOME"); home && *home == '/') return std::string(home) + "/.cache/cosmati";
+  if (const std::string directory = cache_directory(); !directory.empty()) return directory;
+  if (std::getenv("COSMATI_CACHE_DIR")) return "";
   static std::once_flag once;
   std::call_once(once, [] {
     log(LogLevel::warning, "no disk cache: neither COSMATI_CACHE_DIR, XDG_CACHE_HOME nor HOME is set to a directory");

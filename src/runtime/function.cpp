@@ -7,8 +7,10 @@
 #include "backends/cpu/cpu.h"
 #include "backends/registry.h"
 #include "language/source.h"
+#include "plan/choices.h"
 #include "plan/plan.h"
 #include "runtime/device.h"
+#include "runtime/environment.h"
 #include "runtime/within_memory.h"
 
 namespace cosmati {
@@ -21,6 +23,7 @@ using runtime::within_memory;
 Function::Impl::Impl(Program program, Device on, Options with)
     : instances(std::move(program)), device(std::move(on)), options(std::move(with)), kernels(device, options) {
   plan::check_knobs({options.knobs.begin(), options.knobs.end()});
+  if (options.plan) runtime::warn_of_another_environment(*options.plan);
 }
 
 std::shared_ptr<const Prepared> Function::Impl::prepare(Matched matched) {
@@ -93,6 +96,14 @@ std::vector<Function::OutputShape> Function::missing_outputs(std::span<const Arg
   for (std::uint32_t t : bound.missing)
     shapes.push_back({bound.instance->program.tensors[t].name, bound.inputs.tensors[t].dtype, bound.inputs.tensors[t].shape});
   return shapes;
+}
+
+std::vector<Function::KnobChoices> Function::knobs(const Arguments& arguments) const {
+  const auto [bound, facts] = impl_->sketch(runtime::match(impl_->signature(), arguments));
+  std::vector<KnobChoices> all;
+  for (plan::Choice& choice : plan::choices(bound.instance->inlined, plan::target_named(impl_->device.name()), facts))
+    all.push_back({std::move(choice.knob), std::move(choice.values), std::move(choice.automatic)});
+  return all;
 }
 
 std::vector<std::string> Function::facts(const Arguments& arguments) const {

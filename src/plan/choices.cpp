@@ -1,0 +1,83 @@
+// The planner itself says what is legal: every value is tried in a plan, and one that it refuses is left out.
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/choices.h"
+
+#include <array>
+
+#include <cosmati/error.h>
+
+#include "plan/plan.h"
+
+namespace cosmati::plan {
+namespace {
+
+constexpr std::array lane_counts = {"1", "2", "4", "8", "16", "32"};
+constexpr std::array tiles = {"1", "2", "3", "4", "6", "8", "12", "16"};
+constexpr std::array chunks = {"1", "4", "16", "64", "256", "1024", "4096"};
+
+class Trial {
+ public:
+  Trial(const ir::Program& program, const Target& target, const Facts& facts) : p_(program), target_(target), facts_(facts) {}
+
+  bool legal(const Knobs& knobs) const {
+    try {
+      make_plan(p_, "", target_.name, knobs, facts_);
+      return true;
+    } catch (const Error& e) {
+      if (e.code == ErrorCode::bad_knob || e.code == ErrorCode::unknown_knob) return false;
+      throw;
+    }
+  }
+
+  template <class Values>
+  Choice of(const std::string& knob, const Values& values) const {
+    Choice choice{knob, {}, {}};
+    for (const std::string_view value : values)
+      if (legal({{knob, std::string(value)}})) choice.values.emplace_back(value);
+    return choice;
+  }
+
+ private:
+  const ir::Program& p_;
+  const Target& target_;
+  const Facts& facts_;
+};
+
+}  // namespace
+
+std::vector<Choice> choices(const ir::Program& p, const Target& target, const Facts& facts) {
+  const Trial trial(p, target, facts);
+  std::vector<Choice> all;
+  const auto add = [&](Choice choice) {
+    if (choice.values.size() > 1) all.push_back(std::move(choice));
+  };
+
+  for (const auto& [name, value] : p.names) add(trial.of("home." + name, std::array{"reload", "worker"}));
+
+  Choice lanes = trial.of("lanes", lane_counts);
+  lanes.automatic = std::to_string(target.lanes);
+  add(std::move(lanes));
+
+  std::vector<std::string> axes, on_lanes, orders = {"none"};
+  for (const ir::Axis& axis : p.axes)
+    if (!axis.piece) axes.push_back(axis.name);
+  for (const std::string& axis : axes)
+    if (trial.legal({{"lane_axes", axis}})) on_lanes.push_back(axis);
+  orders.insert(orders.end(), on_lanes.begin(), on_lanes.end());
+  for (const std::string& first : on_lanes)
+    for (const std::string& second : on_lanes)
+      if (first != second) orders.push_back(first + "," + second);
+  add(trial.of("lane_axes", orders));
+
+  for (const std::string& axis : axes) add(trial.of("tile." + axis, tiles));
+  for (const std::string& axis : axes) {
+    Choice choice{"chunk." + axis, {}, {}};
+    for (const std::string value : chunks)
+      if (trial.legal({{choice.knob, value}}) || trial.legal({{choice.knob, value}, {"lane_axes", axis}}))
+        choice.values.push_back(value);
+    add(std::move(choice));
+  }
+  return all;
+}
+
+}  // namespace cosmati::plan
