@@ -32,7 +32,7 @@ LAYERS = {
     "runtime": {"ops", "ir", "language", "oracle", "place", "prove", "plan", "kernel", "lower", "backends"},
 }
 # Beside the public headers, tools read the signature of a program and the elements of arrays, and draw random ones.
-TOOLS = {"language/source.h", "ops/ops.h", "support/distinct.h", "support/read_file.h", "support/suggest.h"}
+TOOLS = {"language/source.h", "ops/ops.h", "support/distinct.h", "support/memory.h", "support/read_file.h", "support/suggest.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 FORBIDDEN = re.compile("|".join([r"\bTO" + r"DO\b", r"\bFIX" + r"ME\b", r"\bXX" + r"X\b", r"\bHA" + r"CK\b"]))

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include <cosmati/program.h>
@@ -13,6 +15,7 @@
 #include "tools/copy.h"
 #include "tools/npy.h"
 #include "tools/prepare.h"
+#include "tools/profile.h"
 #include "tools/progress.h"
 
 namespace cosmati::tools {
@@ -169,6 +172,19 @@ void list_devices(Report& report) {
   for (const DeviceInfo& device : devices()) {
     report.line(fmt::format("{:<8}{:<9}{}", device.name, device.present ? "present" : "absent", device.detail));
     list.push_back({{"name", device.name}, {"present", device.present}, {"detail", device.detail}});
+    if (device.name != "cpu" || !device.present) continue;
+    list.back()["profile"] = nullptr;
+    try {
+      const std::optional<Json> profile = read_profile();
+      if (profile) list.back()["profile"] = *profile;
+      report.line(fmt::format(
+          "{:17}{}", "",
+          profile ? fmt::format("calibrated {}: {}", profile->at("measured").get<std::string>(), profile_summary(*profile))
+                  : "not calibrated (cosmati calibrate)"));
+    } catch (const Error& e) {  // a broken profile is as good as none
+      fmt::print(stderr, "cosmati: warning: {}\n", e.what());
+      report.line(fmt::format("{:17}not calibrated: its profile is broken", ""));
+    }
   }
   report.object()["devices"] = std::move(list);
 }

@@ -11,6 +11,7 @@
 #include <cosmati/runtime.h>
 
 #include "support/suggest.h"
+#include "tools/calibrate.h"
 #include "tools/commands.h"
 #include "tools/tune.h"
 
@@ -154,6 +155,15 @@ int main(int argc, char** argv) {
       "  cosmati tune my.tile:scale x=x.npy k=0.5 --set lanes=8 --save scale.json\n\n" +
       exit_help);
 
+  CLI::App* calibrate = app.add_subcommand("calibrate", "Measure what this machine reaches, and keep it as a profile");
+  calibrate->add_option("--save", save, "where the profile goes (default: the cache directory)")->type_name("F.json");
+  calibrate->footer(
+      std::string("\nBandwidth of reads, writes and copies by cache level and threads; the time of a launch; how many exp, div "
+                  "and fma a\n"
+                  "compiled program does in a nanosecond. A few seconds. The profile carries the processor, its cores and the\n"
+                  "version of the library; `cosmati devices` prints it.\n\nExamples:\n  cosmati calibrate --save here.json\n\n") +
+      exit_help);
+
   CLI::App* devices = app.add_subcommand("devices", "List the devices and whether they are present");
   devices->footer(std::string("\nExamples:\n  cosmati devices\n  cosmati devices --json\n\n") + exit_help);
   CLI::App* docs =
@@ -162,7 +172,7 @@ int main(int argc, char** argv) {
 
   docs->footer(std::string("\nExamples:\n  cosmati docs\n  cosmati docs --write docs/reference\n\n") + exit_help);
 
-  for (CLI::App* command : {run, check, plan, emit, tune, devices, docs})
+  for (CLI::App* command : {run, check, plan, emit, tune, calibrate, devices, docs})
     command->add_flag("--json", json, "print one JSON object");
 
   for (int i = 1; i < argc; ++i) json |= std::strcmp(argv[i], "--json") == 0;
@@ -180,6 +190,7 @@ int main(int argc, char** argv) {
     if (plan->parsed()) cosmati::tools::plan(invocation, save, report);
     if (emit->parsed()) cosmati::tools::emit(invocation, as, report);
     if (tune->parsed()) cosmati::tools::tune(invocation, tune_options, report);
+    if (calibrate->parsed()) cosmati::tools::calibrate(save, report);
     if (devices->parsed()) cosmati::tools::list_devices(report);
     if (docs->parsed()) cosmati::tools::docs(folder, report);
   } catch (...) {

@@ -6,7 +6,7 @@ import time
 
 from tool import DONE, TOOL, WRONG_INPUT, ToolTest, main
 
-COMMANDS = ("run", "check", "plan", "emit", "tune", "devices", "docs")
+COMMANDS = ("run", "check", "plan", "emit", "tune", "calibrate", "devices", "docs")
 
 
 def call(*arguments):
