@@ -59,9 +59,9 @@ packages() {
     exit 2
   fi
   echo "setup: installing ${missing[*]}"
-  export DEBIAN_FRONTEND=noninteractive
-  "${root[@]}" apt-get update -qq
-  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
+  local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600)  # another installation may be under way
+  "${root[@]}" "${apt[@]}" update
+  "${root[@]}" "${apt[@]}" install -y --no-install-recommends "${missing[@]}" > /dev/null
 }
 
 packages

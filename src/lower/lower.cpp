@@ -73,17 +73,15 @@ ExprId Lowering::axis_extent(AxisId axis) {
 ExprId Lowering::launch_value(ValueId v) {
   const ir::Value& value = p_[v];
   return std::visit(
-      overloaded{[&](const ir::Const& n) {
-                   return is_float(value.dtype) ? real(value.dtype, n.f) : b_.integer(n.i, reg(value.dtype));
-                 },
-                 [&](const ir::Extent& n) { return extent(n.axis); },
-                 [&](const ir::ScalarRef& n) { return scalar_register(n.scalar); },
-                 [&](const ir::Elementwise& n) {
-                   Arguments args;
-                   for (ValueId arg : n.args) args.push_back(launch_value(arg));
-                   return apply(n.op, args, value.dtype);
-                 },
-                 [&](const auto&) -> ExprId { throw InternalError("a launch-level value has a node that needs a group"); }},
+      overloaded{
+          [&](const ir::Const& n) { return is_float(value.dtype) ? real(value.dtype, n.f) : b_.integer(n.i, reg(value.dtype)); },
+          [&](const ir::Extent& n) { return extent(n.axis); }, [&](const ir::ScalarRef& n) { return scalar_register(n.scalar); },
+          [&](const ir::Elementwise& n) {
+            Arguments args;
+            for (ValueId arg : n.args) args.push_back(launch_value(arg));
+            return apply(n.op, args, value.dtype);
+          },
+          [&](const auto&) -> ExprId { throw InternalError("a launch-level value has a node that needs a group"); }},
       value.node);
 }
 

@@ -24,8 +24,8 @@ class ExtentEquations {
   // One view a tensor, null for an out that is left out; `scalars` without a value take their defaults. Throws
   // Error{extent_mismatch, bad_argument} at the parameter or axis that does not fit.
   // `given`: extents by name that are held against what arguments and declarations say.
-  ExtentEquations(const ir::Program& p, const std::vector<const TensorView*>& views, std::vector<std::optional<ops::Scalar>> scalars,
-                  const Extents* given = nullptr);
+  ExtentEquations(const ir::Program& p, const std::vector<const TensorView*>& views,
+                  std::vector<std::optional<ops::Scalar>> scalars, const Extents* given = nullptr);
 
   // One an axis; 0 where nothing at launch gives it.
   std::vector<std::int64_t> all() const;
