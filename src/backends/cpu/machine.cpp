@@ -22,12 +22,20 @@
 namespace cosmati::cpu {
 namespace {
 
+unsigned llvm_major() {
+  unsigned major = 0, minor = 0, patch = 0;
+  LLVMGetVersion(&major, &minor, &patch);
+  return major;
+}
+
+// From LLVM 18 on the linker places all of an object in one block of memory, where code reaches its constants by a 32-bit
+// displacement. Before, sections may lie anywhere, and every constant costs an address of 64 bits.
+LLVMCodeModel code_model() { return llvm_major() >= 18 ? LLVMCodeModelSmall : LLVMCodeModelJITDefault; }
+
 // From LLVM 18 on, a combiner named in a pipeline ends the process when one sweep leaves something to do, unless told not to
 // look.
 std::string lean_passes() {
-  unsigned major = 0, minor = 0, patch = 0;
-  LLVMGetVersion(&major, &minor, &patch);
-  const char* combine = major >= 18 ? "instcombine<no-verify-fixpoint>" : "instcombine";
+  const char* combine = llvm_major() >= 18 ? "instcombine<no-verify-fixpoint>" : "instcombine";
   return fmt::format("function(sroa,early-cse<memssa>,{0},simplifycfg,loop-mssa(licm),gvn,{0})", combine);
 }
 
@@ -141,8 +149,8 @@ std::string compiler_identity() {
   const Native& n = native();
   unsigned major = 0, minor = 0, patch = 0;
   LLVMGetVersion(&major, &minor, &patch);
-  return fmt::format("LLVM {}.{}.{}, {}, {}, {}, {}", major, minor, patch, n.triple, n.facts.cpu, n.facts.features,
-                     lean_passes());
+  return fmt::format("LLVM {}.{}.{}, {}, {}, {}, code model {}, {}", major, minor, patch, n.triple, n.facts.cpu, n.facts.features,
+                     static_cast<int>(code_model()), lean_passes());
 }
 
 Unit::Unit(const std::string& name)
@@ -150,7 +158,7 @@ Unit::Unit(const std::string& name)
   const Native& n = native();
   LLVMContextSetDiagnosticHandler(context_, keep_diagnostic, &diagnostics_);
   machine_ = LLVMCreateTargetMachine(n.target, n.triple.c_str(), n.facts.cpu.c_str(), n.facts.features.c_str(),
-                                     LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelJITDefault);
+                                     LLVMCodeGenLevelDefault, LLVMRelocPIC, code_model());
   const LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine_);
   LLVMSetModuleDataLayout(module_, layout);
   LLVMDisposeTargetData(layout);
