@@ -65,7 +65,6 @@ struct Scope {
   std::optional<StreamId> stream{};
   bool instance = false;  // every instance axis is bound here
   std::map<std::pair<ValueId, CopyKey>, Arguments> memo{};
-  std::map<std::pair<ValueId, CopyKey>, ExprId> reciprocals{};
   std::map<StreamId, std::vector<CarriedState>> results{};
   std::map<StreamId, std::vector<CarriedState>> carried{};
   std::map<ValueId, bool> filled{};
@@ -130,7 +129,6 @@ class Lowering {
   Arguments emit_all(ValueId v, Scope* from);
   Arguments emit_node(ValueId v, Scope* s);
   ExprId apply(Op op, const Arguments& args, DType dtype);
-  std::optional<ExprId> quotient(const ir::Elementwise& division, Scope* s);
   struct Address {
     ExprId offset;
     std::optional<ExprId> inside;  // whether every index is within its extents

@@ -51,7 +51,6 @@ Arguments Lowering::emit_node(ValueId v, Scope* s) {
                                [&](const ir::ScalarRef& n) { return bind(scalar_register(n.scalar)); },
                                [&](const ir::Load& n) { return bind(emit_load(n, value, s)); },
                                [&](const ir::Elementwise& n) {
-                                 if (auto q = quotient(n, s)) return bind(*q);
                                  Arguments args;
                                  for (ValueId arg : n.args) args.push_back(emit(arg, s));
                                  return bind(apply(n.op, args, value.dtype));
@@ -75,26 +74,6 @@ Arguments Lowering::emit_node(ValueId v, Scope* s) {
                                },
                                [&](const ir::Arg&) -> Arguments { throw InternalError("an Arg outside of its lambda"); }},
                     value.node);
-}
-
-// A float32 quotient whose divisor does not change in this scope, by a product with a float64 reciprocal, the same bits as a
-// division. The product is off by 2^-52 at most, and no quotient of 24-bit numbers lies within 2^-49 of where rounding to 24 or
-// fewer bits turns, unless it is there exactly: rounding the product to 50 bits first makes such a quotient exact. Zeros,
-// infinities and NaN come out alike.
-std::optional<ExprId> Lowering::quotient(const ir::Elementwise& division, Scope* s) {
-  if (division.op != Op::div || reg(p_[division.args[1]].dtype) != DType::f32_) return std::nullopt;
-  const ValueId divisor = division.args[1];
-  Scope* outer = home_scope(divisor, s);
-  if (outer == s) return std::nullopt;
-  const ExprId dividend = emit(division.args[0], s);
-  const auto [it, fresh] = outer->reciprocals.try_emplace({divisor, copy_key(p_[divisor].axes, outer)});
-  if (fresh) {
-    const ExprId wide = b_.cast(DType::f64_, emit(divisor, outer));
-    it->second = b_.let(*outer->block, "reciprocal", b_.apply(Op::div, {b_.constant(DType::f64_, 1), wide}));
-  }
-  const ExprId product = b_.bits(DType::i64_, b_.apply(Op::mul, {b_.cast(DType::f64_, dividend), it->second}));
-  const ExprId rounded = b_.apply(Op::bit_and, {add(product, b_.integer(4)), b_.integer(~std::int64_t{7})});
-  return b_.cast(DType::f32_, b_.bits(DType::f64_, rounded));
 }
 
 // An operation in registers; `dtype` is the IR's result type, which a cast rounds to before widening again.

@@ -1,4 +1,4 @@
-# Division by what a loop does not change is a product inside, and keeps every bit of a division.
+# Division is rounded correctly, by what a loop changes and by what it does not.
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 
