@@ -11,7 +11,7 @@
 namespace cosmati {
 namespace {
 
-Program of_page(const std::string& name) { return load(COSMATI_SOURCE_DIR "/tests/programs/language_page.tile:" + name); }
+Program of_page(const std::string& name) { return load("tests/programs/language_page.tile:" + name); }
 
 using Types = std::vector<std::pair<std::string, DType>>;
 void expect_same(const Program& captured, const Program& text, const Types& types = {{"T", f32}},

@@ -2,13 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <random>
-#include <sstream>
 
 #include <gtest/gtest.h>
 
 #include "language/source.h"
+#include "tests/file_text.h"
 
 namespace cosmati::language {
 namespace {
@@ -139,13 +138,10 @@ class Mutations {
 };
 
 TEST(Hostile, MutationsOfProgramsGiveAnErrorOrAProgram) {
-  std::ifstream file(std::string(COSMATI_SOURCE_DIR) + "/tests/programs/language_page.tile");
-  std::stringstream text;
-  text << file.rdbuf();
   const char* longer = std::getenv("COSMATI_FUZZ_CASES");
   const int cases = longer ? std::atoi(longer) : 4000;
   const char* seed = std::getenv("COSMATI_FUZZ_SEED");
-  Mutations mutations(text.str(), seed ? std::strtoull(seed, nullptr, 10) : 1);
+  Mutations mutations(file_text("tests/programs/language_page.tile"), seed ? std::strtoull(seed, nullptr, 10) : 1);
   int ok = 0;
   for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) ok += accepted(mutations.next());
   EXPECT_GT(ok, cases / 50) << "the mutations are too strong to say anything";

@@ -4,10 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <bit>
 #include <filesystem>
-#include <fstream>
 #include <random>
 #include <set>
-#include <sstream>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -18,18 +16,10 @@
 #include "prove/prove.h"
 #include "runtime/extents.h"
 #include "runtime/random_inputs.h"
+#include "tests/file_text.h"
 
 namespace cosmati::language {
 namespace {
-
-std::string read(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-std::string source_dir() { return COSMATI_SOURCE_DIR; }
 
 using Constant = std::tuple<DType, std::uint64_t, std::int64_t>;
 
@@ -123,7 +113,7 @@ int expect_round_trip(const Source& source) {
 }
 
 TEST(RoundTrip, EveryProgramOfTheLanguagePage) {
-  const auto programs = parse(read(source_dir() + "/tests/programs/language_page.tile"), "language_page.tile");
+  const auto programs = parse(file_text("tests/programs/language_page.tile"), "language_page.tile");
   EXPECT_EQ(programs.size(), 28u);
   for (const auto& program : programs) {
     SCOPED_TRACE(program->signature().name);
@@ -133,8 +123,8 @@ TEST(RoundTrip, EveryProgramOfTheLanguagePage) {
 
 TEST(RoundTrip, EveryShippedProgram) {
   std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(source_dir() + "/programs")) {
-    const std::string text = read(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator("programs")) {
+    const std::string text = file_text(entry.path());
     EXPECT_EQ(text[0], '#') << entry.path() << " starts with its formula";
     const auto programs = parse(text, entry.path().filename());
     ASSERT_EQ(programs.size(), 1u) << entry.path();

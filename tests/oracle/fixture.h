@@ -4,10 +4,8 @@
 #include <cmath>
 #include <cstring>
 #include <deque>
-#include <fstream>
 #include <map>
 #include <random>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,18 +13,12 @@
 
 #include "language/source.h"
 #include "oracle/oracle.h"
+#include "tests/file_text.h"
 
 namespace cosmati::oracle {
 
 using Values = std::vector<double>;
 using Shape = std::vector<std::int64_t>;
-
-inline std::string file_text(const std::string& path) {
-  std::ifstream in(std::string(COSMATI_SOURCE_DIR) + "/" + path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 inline std::int64_t count(const Shape& shape) {
   std::int64_t n = 1;

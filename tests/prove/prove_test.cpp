@@ -6,24 +6,16 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include <fmt/format.h>
 
 #include "ir/describe.h"
 #include "language/source.h"
 #include "prove/isl.h"
+#include "tests/file_text.h"
 
 namespace cosmati {
 namespace {
-
-std::string read(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  std::stringstream all;
-  all << in.rdbuf();
-  return all.str();
-}
 
 ir::Program program(const std::string& text) {
   const auto source = language::parse(text, "t").at(0);
@@ -31,7 +23,7 @@ ir::Program program(const std::string& text) {
 }
 
 void expect_proven(const std::filesystem::path& path) {
-  for (const auto& source : language::parse(read(path), path.filename().string())) {
+  for (const auto& source : language::parse(file_text(path), path.filename().string())) {
     for (const language::Binding& binding : language::sample_bindings(source->signature())) {
       const ir::Program p = source->instantiate(binding);
       const prove::Proof proof = prove::prove_program(p);
@@ -42,7 +34,7 @@ void expect_proven(const std::filesystem::path& path) {
 
 TEST(Prove, ShippedPrograms) {
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(COSMATI_SOURCE_DIR "/programs")) {
+  for (const auto& entry : std::filesystem::directory_iterator("programs")) {
     if (entry.path().extension() != ".tile") continue;
     ++files;
     expect_proven(entry.path());
@@ -50,7 +42,7 @@ TEST(Prove, ShippedPrograms) {
   EXPECT_GE(files, 20);
 }
 
-TEST(Prove, HarderPrograms) { expect_proven(COSMATI_SOURCE_DIR "/tests/prove/proven.tile"); }
+TEST(Prove, HarderPrograms) { expect_proven("tests/prove/proven.tile"); }
 
 // "lo .. hi" of the only dependent range.
 std::string hull_text(const std::string& text) {
@@ -102,9 +94,9 @@ std::string alias_text(const std::string& text, const std::string& in, const std
 }
 
 TEST(Prove, ExactAliases) {
-  const std::string softmax = read(COSMATI_SOURCE_DIR "/programs/softmax.tile");
+  const std::string softmax = file_text("programs/softmax.tile");
   EXPECT_EQ(alias_text(softmax, "x", "y"), "yes");
-  EXPECT_EQ(alias_text(read(COSMATI_SOURCE_DIR "/programs/linear_recurrence.tile"), "x", "y"), "yes");
+  EXPECT_EQ(alias_text(file_text("programs/linear_recurrence.tile"), "x", "y"), "yes");
   auto body = [](const std::string& stores) {
     return "program p(in x: f32[i, j], out y: f32[i, j], out z: f32[i, j]) {\n  parallel i {\n" + stores + "  }\n}\n";
   };
