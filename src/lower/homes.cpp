@@ -50,32 +50,55 @@ bool Lowering::instances_only(ValueId v) const {
   return std::none_of(steps.begin(), steps.end(), [&](AxisId axis) { return p_[axis].program; });
 }
 
-const Array& Lowering::worker_array(ValueId v, Scope* from) {
+const Array& Lowering::worker_array(ValueId v) {
   std::vector<AxisId> steps = step_axes(v);
   auto key = std::make_tuple(v, steps, instance_lanes_);
   auto it = worker_arrays_.find(key);
   if (it == worker_arrays_.end())
     it = worker_arrays_.emplace(key, scratch(kernel::Buffer::Kind::worker_scratch, name_of(v), p_[v].dtype, steps)).first;
-  Scope* s = home_scope(v, from, steps);
-  if (!s->filled[v]) {
-    s->filled[v] = true;
-    filling_.insert(v);
-    loops(steps, s, [&](Scope* inner) {
-      each_copy(p_[v].axes, inner, [&] {
-        ExprId value = emit(v, inner);
-        b_.store(*inner->block, it->second.buffer, array_offset(it->second, inner), value, inside(p_[v].axes, inner));
-      });
-    });
-    filling_.erase(v);
-  }
   return it->second;
+}
+
+// Where the array of a value is filled.
+Scope* Lowering::fill_scope(ValueId v, Scope* from) { return home_scope(v, from, step_axes(v)); }
+
+// Whether the nest of loops that `s` is the innermost of visits every element of the array of `v` once, with lanes where a nest
+// of its own would have them: it then fills the array on its way.
+bool Lowering::fills_on_the_way(ValueId v, Scope* s) {
+  const std::vector<AxisId> steps = step_axes(v);
+  Scope* outer = fill_scope(v, s);
+  std::size_t bound = 0;
+  for (Scope* loop = s; loop != outer; loop = loop->parent, ++bound) {
+    const bool step = std::any_of(steps.begin(), steps.end(), [&](AxisId axis) { return loop->coordinates.count(axis); });
+    if (loop->nest == 0 || loop->nest != s->nest || !step) return false;
+  }
+  const auto own = nest(steps, !lanes_taken(outer));
+  const bool lanes = std::any_of(own.begin(), own.end(), [](const auto& axis) { return axis.second.lanes > 1; });
+  return bound == steps.size() && (!lanes || lanes_taken(s));
+}
+
+void Lowering::store_element(const Array& array, ValueId v, ExprId value, Scope* s) {
+  b_.store(*s->block, array.buffer, array_offset(array, s), value, inside(p_[v].axes, s));
+}
+
+const Array& Lowering::filled_array(ValueId v, Scope* from) {
+  const Array& array = worker_array(v);
+  Scope* s = fill_scope(v, from);
+  if (s->filled[v]) return array;
+  s->filled[v] = true;
+  filling_.insert(v);
+  reduce_before({v}, s);
+  loops(array.axes, s,
+        [&](Scope* inner) { each_copy(p_[v].axes, inner, [&] { store_element(array, v, emit(v, inner), inner); }); });
+  filling_.erase(v);
+  return array;
 }
 
 void Lowering::emit_fill(ValueId v, Scope* root) {
   if (step_axes(v).empty())
     emit(v, root);
   else
-    worker_array(v, root);
+    filled_array(v, root);
 }
 
 void Lowering::emit_keep(ValueId v, Scope* root) {
@@ -84,12 +107,9 @@ void Lowering::emit_keep(ValueId v, Scope* root) {
   if (it == keeping_.end())
     it = keeping_.emplace(v, scratch(kernel::Buffer::Kind::launch_scratch, name_of(v), p_[v].dtype, axes)).first;
   const Array& array = it->second;
-  loops(step_axes(v), root, [&](Scope* inner) {
-    each_copy(p_[v].axes, inner, [&] {
-      ExprId value = emit(v, inner);
-      b_.store(*inner->block, array.buffer, array_offset(array, inner), value, inside(p_[v].axes, inner));
-    });
-  });
+  reduce_before({v}, root);
+  loops(step_axes(v), root,
+        [&](Scope* inner) { each_copy(p_[v].axes, inner, [&] { store_element(array, v, emit(v, inner), inner); }); });
 }
 
 }  // namespace cosmati::lower

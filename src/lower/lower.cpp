@@ -105,7 +105,7 @@ void Lowering::lower_phase(const plan::Phase& phase) {
     if (!root.coordinates.count(axis)) looped.push_back(axis);
   const auto shapes = nest(looped, true);
   for (const auto& [axis, shape] : shapes) instance_lanes_ = std::max(instance_lanes_, static_cast<int>(shape.lanes));
-  loops(shapes, 0, {}, {}, &root, [&](Scope* s, const Arguments&) {
+  loops(shapes, {}, {}, &root, [&](Scope* s, const Arguments&) {
     s->instance = true;
     const auto ranges = std::exchange(ranges_, {});
     for (const plan::Root& r : phase.roots)

@@ -64,6 +64,8 @@ struct Scope {
   std::map<AxisId, Coordinates> coordinates;
   std::optional<StreamId> stream{};
   bool instance = false;  // every instance axis is bound here
+  int nest = 0;           // which nest of loops it is a loop of; 0: none
+  bool point = false;     // its axes are bound to one point of their ranges
   std::map<std::pair<ValueId, CopyKey>, Arguments> memo{};
   std::map<StreamId, std::vector<CarriedState>> results{};
   std::map<StreamId, std::vector<CarriedState>> carried{};
@@ -114,6 +116,8 @@ class Lowering {
   using Body = std::function<Arguments(Scope*, const Arguments&)>;
   // Loops around `body`, which gets the innermost scope and the carried registers and returns their next. `state` holds the
   // values before the loops; the result holds those after.
+  Arguments loops(const std::vector<std::pair<AxisId, Shape>>& axes, const Arguments& state,
+                  const std::vector<std::string>& names, Scope* outer, const Body& body);
   Arguments loops(const std::vector<std::pair<AxisId, Shape>>& axes, std::size_t at, Arguments state,
                   const std::vector<std::string>& names, Scope* outer, const Body& body);
   Arguments loop(AxisId axis, ExprId first, ExprId last, const std::function<Coordinates(ExprId, Block&)>& bind,
@@ -121,6 +125,9 @@ class Lowering {
   bool used(ExprId leaf, std::size_t first_expr, std::size_t first_stmt) const;
   // The coordinates base, base + 1, ... of a block; those from `last` on are outside.
   Coordinates neighbours(AxisId axis, ExprId base, std::optional<ExprId> last, Shape shape, Block& block);
+  // The reductions that a nest in `s` needs of `values` and does not change, before it: one of them may be where an array is
+  // filled that the nest reads.
+  void reduce_before(const std::vector<ValueId>& values, Scope* s);
   // The same without registers: the body runs once a copy.
   void loops(const std::vector<AxisId>& axes, Scope* outer, const std::function<void(Scope*)>& body);
 
@@ -150,7 +157,11 @@ class Lowering {
   ExprId read(const Array& array, const AxisSet& axes, Scope* s);
   std::vector<AxisId> step_axes(ValueId v) const;
   bool instances_only(ValueId v) const;
-  const Array& worker_array(ValueId v, Scope* from);
+  const Array& worker_array(ValueId v);
+  Scope* fill_scope(ValueId v, Scope* from);
+  bool fills_on_the_way(ValueId v, Scope* s);
+  void store_element(const Array& array, ValueId v, ExprId value, Scope* s);
+  const Array& filled_array(ValueId v, Scope* from);
   void emit_fill(ValueId v, Scope* root);
   void emit_keep(ValueId v, Scope* root);
 
@@ -211,8 +222,10 @@ class Lowering {
   std::map<std::tuple<StreamId, std::uint32_t, int, std::vector<AxisId>, int>, Array> stream_arrays_;
   std::map<ValueId, Array> kept_, keeping_;  // by earlier phases, and by this one
   std::set<ValueId> filling_;
-  int lanes_ = 1;           // of the phase
-  int instance_lanes_ = 1;  // the same where an instance axis has them, else 1
+  int nest_ = 0, nests_ = 0;                                  // the nest being written, and how many there are
+  std::vector<std::tuple<int, Scope*, ValueId>> on_the_way_;  // arrays that nests fill, with the scope in which they stay
+  int lanes_ = 1;                                             // of the phase
+  int instance_lanes_ = 1;                                    // the same where an instance axis has them, else 1
   bool runs_stores_ = false;
 };
 

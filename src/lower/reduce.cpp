@@ -14,6 +14,7 @@ std::vector<Arguments> Lowering::folded(ValueId v, const Fold& f, Scope* s) {
   auto shapes = nest(axes, !ordered && !lanes_taken(s));
   if (ordered)
     for (auto& [axis, shape] : shapes) shape = {};
+  reduce_before(reduce.args, s);
   std::size_t accumulators = 1;
   bool lanes = false;
   for (const auto& [axis, shape] : shapes) {
@@ -35,7 +36,7 @@ std::vector<Arguments> Lowering::folded(ValueId v, const Fold& f, Scope* s) {
     const auto at = all.begin() + static_cast<std::ptrdiff_t>(i * width);
     return Arguments(at, at + static_cast<std::ptrdiff_t>(width));
   };
-  state = loops(shapes, 0, state, names, s, [&](Scope* inner, const Arguments& old) {
+  state = loops(shapes, state, names, s, [&](Scope* inner, const Arguments& old) {
     const std::optional<ExprId> in_range = inside(reduce.axes, inner);
     Arguments next = old;
     std::size_t result = 0;
@@ -124,6 +125,7 @@ void Lowering::emit_moments(ValueId v, Scope* s) {
   const ExprId zero = b_.constant(t, 0), points = let(s, "points", count(reduce, s)), n = let(s, "n", b_.cast(t, points));
 
   Scope start{s, s->block, {}};
+  start.point = true;
   const ExprId any = let(s, "any", b_.apply(Op::lt, {b_.integer(0), points}));
   for (AxisId axis : reduced_axes(reduce)) start.coordinates[axis] = {{let(s, p_[axis].name.c_str(), lo(axis, s))}, {any}};
   Arguments first;

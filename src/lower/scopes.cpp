@@ -2,6 +2,7 @@
 // An axis with lanes or copies runs in blocks of neighbours without a test, and what is left over lane by lane under a guard.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "lower/lowering.h"
 
@@ -185,6 +186,7 @@ Arguments Lowering::loop(AxisId axis, ExprId first, ExprId last, const std::func
   }
   const std::size_t first_expr = k_.exprs.size(), first_stmt = k_.stmts.size();
   Scope scope{outer, &loop.body, {{axis, bind(b_.var(loop.var), loop.body)}}};
+  scope.nest = nest_;
   const Arguments next = body(&scope, inner);
   // What the body neither changes nor reads goes around the loop.
   std::vector<kernel::For::Carry> carries;
@@ -198,6 +200,19 @@ Arguments Lowering::loop(AxisId axis, ExprId first, ExprId last, const std::func
   }
   loop.carries = std::move(carries);
   outer->block->push_back(b_.statement(std::move(loop)));
+  return results;
+}
+
+Arguments Lowering::loops(const std::vector<std::pair<AxisId, Shape>>& axes, const Arguments& state,
+                          const std::vector<std::string>& names, Scope* outer, const Body& body) {
+  const int number = ++nests_, around = std::exchange(nest_, number);
+  Arguments results = loops(axes, 0, state, names, outer, body);
+  nest_ = around;
+  std::erase_if(on_the_way_, [&](const auto& array) {
+    const auto& [nest, scope, value] = array;
+    if (nest == number) scope->filled[value] = true;
+    return nest == number;
+  });
   return results;
 }
 
@@ -230,8 +245,22 @@ Arguments Lowering::loops(const std::vector<std::pair<AxisId, Shape>>& axes, std
       state, names, outer, inner);
 }
 
+void Lowering::reduce_before(const std::vector<ValueId>& values, Scope* s) {
+  std::set<ValueId> seen;
+  const std::function<void(ValueId)> visit = [&](ValueId v) {
+    if (!seen.insert(v).second || kept_.count(v)) return;
+    const ir::AxisSet& axes = p_[v].axes;
+    const bool unchanged = std::all_of(axes.begin(), axes.end(), [&](AxisId axis) { return binder(s, axis); });
+    if (unchanged && std::holds_alternative<ir::Reduce>(p_[v].node))
+      each_copy(axes, s, [&] { emit_all(v, s); });
+    else
+      for (ValueId operand : ir::operands(p_[v].node)) visit(operand);
+  };
+  for (ValueId v : values) visit(v);
+}
+
 void Lowering::loops(const std::vector<AxisId>& axes, Scope* outer, const std::function<void(Scope*)>& body) {
-  loops(nest(axes, !lanes_taken(outer)), 0, {}, {}, outer, [&](Scope* s, const Arguments&) {
+  loops(nest(axes, !lanes_taken(outer)), {}, {}, outer, [&](Scope* s, const Arguments&) {
     body(s);
     return Arguments{};
   });

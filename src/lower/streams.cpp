@@ -70,6 +70,7 @@ std::vector<CarriedState>& Lowering::stream_results(StreamId id, Scope* from) {
 }
 // Every element of an array of a carry from a value of it.
 void Lowering::fill(const Array& array, const ir::Carry& carry, ValueId v, Scope* s) {
+  reduce_before({v}, s);
   loops(array.axes, s, [&](Scope* inner) {
     each_copy(carry.axes, inner, [&] {
       const ExprId value = b_.cast(reg(carry.dtype), emit(v, inner));

@@ -29,7 +29,17 @@ Arguments Lowering::emit_all(ValueId v, Scope* from) {
   Arguments results;
   auto home = m_.homes.find(v);
   if (home != m_.homes.end() && home->second == plan::Home::worker && !filling_.count(v) && instances_only(v)) {
-    results = {b_.let(*s->block, name_of(v), read(worker_array(v, s), p_[v].axes, s))};
+    Scope* outer = fill_scope(v, s);
+    if (outer->filled[v] || (!s->point && !fills_on_the_way(v, s))) {
+      results = {b_.let(*s->block, name_of(v), read(filled_array(v, s), p_[v].axes, s))};
+    } else {
+      const Array& array = worker_array(v);
+      results = emit_node(v, s);
+      if (!s->point) {
+        store_element(array, v, results[0], s);
+        on_the_way_.emplace_back(s->nest, outer, v);
+      }
+    }
   } else if (home != m_.homes.end() && home->second == plan::Home::launch && kept_.count(v)) {
     results = {b_.let(*s->block, name_of(v), read(kept_.at(v), p_[v].axes, s))};
   } else {
@@ -148,6 +158,9 @@ void Lowering::emit_store(const ir::Store& store, Scope* s) {
   for (const ir::Index& index : store.index)
     for (ValueId part : index) need(part);
   need(store.value);
+  std::vector<ValueId> values = {store.value};
+  for (const ir::Index& index : store.index) values.insert(values.end(), index.begin(), index.end());
+  reduce_before(values, s);
   loops(axes, s, [&](Scope* inner) {
     each_copy(all, inner, [&] {
       Address a = address(store.tensor, store.index, inner, false);
