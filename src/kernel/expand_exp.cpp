@@ -114,8 +114,8 @@ Value expand_expm1(Code& c, const Value* x) {
 // error of 1 + z, so that almost only the error of z is left; 1 - q is 1 / (1 + z).
 Value expand_sigmoid(Code& c, const Value* x) {
   if (x[0].dtype() == DType::f64_) {
-    const Value one = c.number(DType::f64_, 1);
-    return one / (one + c.apply(Op::exp, {-x[0]}));
+    const Value one = c.number(DType::f64_, 1), z = c.let("z", c.apply(Op::exp, {-abs(x[0])}));
+    return where(x[0] < 0, z, one) / (one + z);
   }
   const Value a = c.let("a", abs(x[0]));
   const Value y = c.let("x", where(a > -exp_min, exp_min, -a));

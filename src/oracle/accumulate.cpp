@@ -43,8 +43,8 @@ class Sum final : public Accumulator {
       const double unit = precision(result_).unit * (result_ == DType::f64_ ? 2 : 1);
       // A fused product adds its own rounding; relaxations round the factors.
       const double roundings = std::max(n - 1, 0.0) + (c_.product ? 1 : 0);
-      double err =
-          error_[o] + roundings * unit * size_[o] + (c_.product ? n * precision(result_).tiny : 0) + c_.relaxed * size_[o];
+      const double size = size_[o] + error_[o];  // of what a device adds
+      double err = error_[o] + roundings * unit * size + (c_.product ? n * precision(result_).tiny : 0) + c_.relaxed * size;
       if (certain(n, o)) err = 0;
       err = within_range(result_, size_[o], err);
       if (mean_) err = err / divisor + rounding(result_, v.f, 0.5, err == 0);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "support/check.h"
 #include "support/memory.h"
@@ -153,7 +154,9 @@ template <class Value, class Moved>
 void rounded(Op op, DType argument, DType result, int arity, const Chunk& c, Value value, Moved moved) {
   const double *a = c.f[0], *b = arity > 1 ? c.f[1] : c.f[0], *ea = c.err[0], *eb = arity > 1 ? c.err[1] : zeros.data();
   const Precision& p = precision(result);
-  const double unit = (1 + (result == DType::f64_ ? 1 : 0x1p-29)) * p.unit, tiny = 0.5 * p.tiny, largest = p.largest;
+  const double own = result == DType::f64_ ? 1 : 0x1p-29;                     // the rounding of this evaluation,
+  const double unit = (1 + own) * p.unit, tiny = (0.5 + 2.5 * own) * p.tiny;  // and below the normal numbers that of `moved`
+  const double largest = p.largest;
   const bool narrow = result == DType::f32_, twice = result == DType::f64_;
   for (std::int64_t k = 0; k < c.n; ++k) {
     const double r = value(a[k], b[k]);
@@ -161,7 +164,8 @@ void rounded(Op op, DType argument, DType result, int arity, const Chunk& c, Val
     const bool certain = ea[k] == 0 && eb[k] == 0;
     const bool fits = twice || (narrow && static_cast<double>(static_cast<float>(r)) == r);
     c.out_f[k] = r;
-    c.out_err[k] = r == 0 ? e : (certain && fits ? 0 : e + unit * std::fabs(r) + tiny);
+    const double size = std::fabs(r) + e;  // what a device rounds may be larger than r
+    c.out_err[k] = size == 0 || (certain && fits) ? 0 : e + unit * size + tiny;
     if (!(std::fabs(r) + c.out_err[k] <= largest)) by_scalar(true, op, argument, result, arity, c, k);
   }
 }
@@ -195,7 +199,9 @@ bool wide_loop(Op op, DType argument, DType result, const Chunk& c) {
           op, argument, result, 2, c, [](double a, double b) { return a / b; },
           [](double, double ea, double b, double eb, double r) {
             if (ea == 0 && eb == 0) return 0.0;
-            return eb < std::fabs(b) ? (ea + std::fabs(r) * eb) / (std::fabs(b) - eb) : infinity;
+            const double moved = ea + std::fabs(r) * eb;
+            // A subnormal number has too few digits to divide; the scalar rules do.
+            return eb < std::fabs(b) && moved > 1e-290 ? moved / (std::fabs(b) - eb) : infinity;
           });
       return true;
     case Op::maximum:
@@ -205,7 +211,7 @@ bool wide_loop(Op op, DType argument, DType result, const Chunk& c) {
         const double a = c.f[0][k], b = c.f[1][k], ea = c.err[0][k], eb = c.err[1][k], r = pick(a, b);
         c.out_f[k] = r;
         c.out_err[k] = std::max(std::fabs(pick(a + ea, b + eb) - r), std::fabs(r - pick(a - ea, b - eb)));
-        if (!std::isfinite(r + c.out_err[k]) || a == b) by_scalar(true, op, argument, result, 2, c, k);
+        if (!std::isfinite(a + ea + (b + eb)) || a == b) by_scalar(true, op, argument, result, 2, c, k);
       }
       return true;
     }
@@ -215,8 +221,11 @@ bool wide_loop(Op op, DType argument, DType result, const Chunk& c) {
       for (std::int64_t k = 0; k < c.n; ++k) {
         const double r = std::exp(c.f[0][k]), e = c.err[0][k];
         c.out_f[k] = r;
-        c.out_err[k] = (e == 0 ? 0 : r * std::expm1(e)) + (r == 0 ? 0 : unit * r + p.tiny);
-        if (!(r + c.out_err[k] <= p.largest)) by_scalar(true, op, argument, result, 1, c, k);
+        const double moved = e == 0 ? 0 : r * std::expm1(e);
+        c.out_err[k] = moved + unit * (r + moved) + p.tiny;
+        // Nothing is left to scale of an exponential that is no normal number.
+        if (!(r + c.out_err[k] <= p.largest) || r < std::numeric_limits<double>::min())
+          by_scalar(true, op, argument, result, 1, c, k);
       }
       return true;
     }

@@ -64,12 +64,36 @@ double float_corners(Op op, const Num* args, int n, double centre) {
   return bound;
 }
 
-// Where the box reaches a pole, the corners do not hold the extremes.
+// Whether an uncertain argument may be the certain `v`.
+bool may_be(const Num& a, double v) { return a.err > 0 && std::fabs(a.f - v) <= a.err; }
+
+// Where the box reaches a pole, or a point whose value no neighbour has, the corners do not hold the extremes.
 bool reaches_pole(Op op, const Num* args) {
-  if (op == Op::div) return args[1].err > 0 && std::fabs(args[1].f) <= args[1].err;
+  if (op == Op::div) return may_be(args[1], 0);
+  if (op != Op::pow) return false;
+  const Num &base = args[0], &exponent = args[1];
+  // 1 to the NaN and NaN to the 0 are 1.
+  if (std::isnan(exponent.f) && may_be(base, 1)) return true;
+  if (std::isnan(base.f) && may_be(exponent, 0)) return true;
   // The power of a negative number is defined at integers only.
-  if (op == Op::pow) return (args[0].err > 0 && args[0].f - args[0].err <= 0) || (args[0].f < 0 && args[1].err > 0);
-  return false;
+  return (base.err > 0 && base.f - base.err <= 0) || (base.f < 0 && exponent.err > 0);
+}
+
+// A function that is 0 nowhere, at arguments where float64 has only 0 left of it: a device may keep the last place of its type.
+bool underflows(Op op, const double* v, double centre) {
+  if (centre != 0 || !std::isfinite(v[0]) || !std::isfinite(v[1])) return false;
+  switch (op) {
+    case Op::exp:
+    case Op::exp2:
+    case Op::exp_diff:
+    case Op::sigmoid:
+    case Op::softplus:
+      return true;
+    case Op::pow:
+      return v[0] != 0;
+    default:
+      return false;
+  }
 }
 
 double propagated(Op op, const Num* args, int n, double centre, bool boolean) {
@@ -107,10 +131,24 @@ Num wide_float(Op op, DType result, const Num* args, int n) {
   if (!std::isfinite(centre)) return r;
   // What a device rounds may be larger than the centre.
   if (row.ulp > 0 && std::isfinite(r.err)) r.err += rounding(result, std::fabs(centre) + r.err, row.ulp, !any_error(args, n));
-  if (op == Op::exp_diff && centre != 0) r.err += std::fabs(v[0] - v[1]) * precision(result).unit * centre;
-  if ((op == Op::sin || op == Op::cos) && std::fabs(v[0]) >= 65536) r.err = infinity;  // nothing is promised there
+  if (underflows(op, v, centre)) r.err += row.ulp * precision(result).tiny;
+  if (op == Op::exp_diff && std::isfinite(v[0]) && std::isfinite(v[1]))  // the difference rounds before its exponential
+    r.err += (centre + r.err) * std::expm1((std::fabs(v[0] - v[1]) + args[0].err + args[1].err) * precision(result).unit);
+  if ((op == Op::sin || op == Op::cos) && std::fabs(v[0]) + args[0].err >= 65536) r.err = infinity;  // nothing is promised there
   r.err = within_range(result, centre, r.err);
   return r;
+}
+
+// Whether an integer type holds everything within `err` of r; arithmetic and conversions wrap what it does not hold.
+bool holds(DType t, double r, double err) {
+  const double above = std::ldexp(1.0, 8 * byte_size(t) - (is_signed(t) ? 1 : 0)), lowest = is_signed(t) ? -above : 0;
+  // What is below the lowest i64 may be rounded to it.
+  return r + err < above && (byte_size(t) < 8 ? r - err >= lowest : r - err > lowest);
+}
+
+double apart(std::int64_t a, std::int64_t b) {
+  const auto ua = static_cast<std::uint64_t>(a), ub = static_cast<std::uint64_t>(b);
+  return static_cast<double>(a > b ? ua - ub : ub - ua);
 }
 
 double integer_error(Op op, DType argument, DType result, const Num* args, int n, std::int64_t centre) {
@@ -123,28 +161,30 @@ double integer_error(Op op, DType argument, DType result, const Num* args, int n
     }
     return 0;
   }
-  if (is_bool(result)) {
-    const double gap = std::fabs(static_cast<double>(args[0].i) - static_cast<double>(args[1].i));
-    return gap <= args[0].err + args[1].err ? 1 : 0;
-  }
+  if (is_bool(result)) return apart(args[0].i, args[1].i) <= args[0].err + args[1].err ? 1 : 0;
   if (any_unbounded(args, n)) return infinity;
-  const auto magnitude = [&](int k) { return std::fabs(static_cast<double>(args[k].i)); };
+  const auto value = [&](int k) { return static_cast<double>(args[k].i); };
+  const auto unless_it_wraps = [&](double r, double err) { return holds(result, r, err) ? err : infinity; };
   double bound = 0;
   for (int k = 0; k < n; ++k) bound = std::max(bound, args[k].err);
   switch (op) {
-    case Op::neg:
-    case Op::abs:
     case Op::minimum:
     case Op::maximum:
     case Op::minimum_num:
     case Op::maximum_num:
     case Op::clamp:
       return bound;
+    case Op::neg:
+      return unless_it_wraps(-value(0), bound);
+    case Op::abs:
+      return unless_it_wraps(std::fabs(value(0)), bound);
     case Op::add:
+      return unless_it_wraps(value(0) + value(1), args[0].err + args[1].err);
     case Op::sub:
-      return args[0].err + args[1].err;
+      return unless_it_wraps(value(0) - value(1), args[0].err + args[1].err);
     case Op::mul:
-      return magnitude(0) * args[1].err + magnitude(1) * args[0].err + args[0].err * args[1].err;
+      return unless_it_wraps(value(0) * value(1),
+                             std::fabs(value(0)) * args[1].err + std::fabs(value(1)) * args[0].err + args[0].err * args[1].err);
     default:
       return infinity;
   }
@@ -155,9 +195,8 @@ Num wide_select(DType type, const Num* args) {
   if (args[0].err == 0) return chosen;
   const Num& other = args[0].i ? args[2] : args[1];
   Num r = chosen;
-  const double apart =
-      is_float(type) ? distance(chosen.f, other.f) : std::fabs(static_cast<double>(chosen.i) - static_cast<double>(other.i));
-  r.err = std::max(chosen.err, apart == 0 ? std::max(chosen.err, other.err) : apart + other.err);
+  const double gap = is_float(type) ? distance(chosen.f, other.f) : apart(chosen.i, other.i);
+  r.err = std::max(chosen.err, gap == 0 ? other.err : (gap + other.err) * (1 + 0x1p-51));
   if (is_bool(type)) r.err = r.err > 0 ? 1 : 0;
   return r;
 }
@@ -172,21 +211,21 @@ Num wide_cast(DType from, DType to, const Num& a) {
   if (is_float(to)) {
     r.f = static_cast<double>(a.i);
     const double own = std::fabs(r.f) > 0x1p53 ? 0x1p-53 * std::fabs(r.f) : 0;
-    r.err = within_range(to, r.f, a.err + rounding(to, std::fabs(r.f) + a.err, 0.5, own == 0) + own);
+    r.err = within_range(to, r.f, a.err + rounding(to, std::fabs(r.f) + a.err, 0.5, own == 0 && a.err == 0) + own);
     return r;
   }
   const ops::Scalar centre = ops::cast(from, to, {a.f, a.i});
   r.i = centre.i;
   if (a.err == 0) return r;
-  if (is_float(from)) {
-    if (std::isinf(a.err))
-      r.err = is_bool(to) ? 1 : infinity;
-    else
-      for (const double corner : {a.f - a.err, a.f + a.err})
-        r.err = std::max(r.err, std::fabs(static_cast<double>(ops::cast(from, to, {corner, 0}).i) - static_cast<double>(r.i)));
-    if (is_bool(to)) r.err = std::fabs(a.f) <= a.err ? 1 : 0;
+  if (std::isinf(a.err)) {
+    r.err = is_bool(to) ? 1 : infinity;
+  } else if (is_bool(to)) {
+    r.err = std::fabs(is_float(from) ? a.f : static_cast<double>(a.i)) <= a.err ? 1 : 0;
+  } else if (is_float(from)) {
+    for (const double corner : {a.f - a.err, a.f + a.err})
+      r.err = std::max(r.err, apart(ops::cast(from, to, {corner, 0}).i, r.i));
   } else {
-    r.err = is_bool(to) ? (std::fabs(static_cast<double>(a.i)) <= a.err ? 1 : 0) : a.err;
+    r.err = holds(to, static_cast<double>(a.i), a.err) ? a.err : infinity;
   }
   return r;
 }
@@ -206,7 +245,7 @@ double rounding(DType t, double r, double ulp, bool exact) {
   if (exact && ulp <= 0.5 && t != DType::f64_ && representable(t, r)) return 0;
   const Precision& p = precision(t);
   const double own = t == DType::f64_ ? 1 : 0x1p-29;  // the float64 evaluation rounds as well
-  return (2 * ulp + own) * p.unit * std::fabs(r) + std::max(ulp, 0.5) * p.tiny;
+  return (2 * ulp + own) * p.unit * std::fabs(r) + (std::max(ulp, 0.5) + own) * p.tiny;
 }
 
 double within_range(DType t, double r, double err) {

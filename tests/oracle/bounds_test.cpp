@@ -1,5 +1,11 @@
 // The error bounds: what a float32 device may compute lies inside them, what is exact has none, and what is undecidable says so.
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "oracle/dense.h"
 #include "oracle/fixture.h"
 #include "oracle/number.h"
 
@@ -54,9 +60,206 @@ TEST(Bounds, PolesAndComparisonsAreUncertain) {
   const Num unknown[2] = {{0, 1, 0}, {0, 5, inf}};
   EXPECT_EQ(apply_wide(Op::mul, DType::i64_, DType::i64_, unknown).err, inf);
   const Num choice[3] = {{0, 1, 1}, {5, 0, 0}, {7, 0, 0.5}};
-  EXPECT_EQ(apply_wide(Op::where, DType::f32_, DType::f32_, choice).err, 2.5);
+  EXPECT_DOUBLE_EQ(apply_wide(Op::where, DType::f32_, DType::f32_, choice).err, 2.5);
   const Num half[1] = {{2.9999999, 0, 1e-6}};
   EXPECT_GT(apply_wide(Op::cast, DType::f32_, DType::i32_, half).err, 0);
+}
+
+TEST(Bounds, PowersThatIgnoreANanAreUncertain) {
+  const auto error = [](const Num& base, const Num& exponent) {
+    const Num args[2] = {base, exponent};
+    return apply_wide(Op::pow, DType::f32_, DType::f32_, args).err;
+  };
+  EXPECT_EQ(error({1 - 1e-9, 0, 1e-8}, {NAN, 0, 0}), inf);  // 1 to the NaN is 1
+  EXPECT_EQ(error({NAN, 0, 0}, {1e-9, 0, 1e-8}), inf);      // and so is NaN to the 0
+  EXPECT_EQ(error({2, 0, 1e-8}, {NAN, 0, 0}), 0);           // but these are NaN for certain
+  EXPECT_EQ(error({NAN, 0, 0}, {2, 0, 1e-8}), 0);
+}
+
+TEST(Bounds, WhatMayBeNanIsUncertainBesideANumber) {
+  const std::vector<Ref> args{scalar(DType::f32_, {inf, 0, inf}), scalar(DType::f32_, {0, 0, 0})};
+  for (const Op op : {Op::minimum, Op::maximum})
+    EXPECT_EQ(elementwise(true, op, DType::f32_, DType::f32_, args)->at(0).err, inf) << ops::name(op);
+}
+
+TEST(Bounds, TinyResultsAreKeptAndThoseBelowAreUncertain) {
+  const auto wide = [](Op op, DType t, double x) {
+    const Num args[1] = {{x, 0, 0}};
+    return apply_wide(op, t, t, args);
+  };
+  const double expected = std::exp(-727.5);
+  EXPECT_NEAR(wide(Op::sigmoid, DType::f64_, -727.5).f, expected, 1e-12 * expected);
+  for (const Op op : {Op::sigmoid, Op::exp}) {
+    EXPECT_EQ(wide(op, DType::f32_, -1000).f, 0);
+    EXPECT_GT(wide(op, DType::f32_, -1000).err, 0);
+    EXPECT_LT(wide(op, DType::f32_, -1000).err, 1e-44);
+    EXPECT_EQ(wide(op, DType::f32_, -inf).err, 0);
+  }
+}
+
+// A value with a bound, and what a device may have in its place: the ends and the edges of the number line are drawn most.
+class Draw {
+ public:
+  Draw(DType t, unsigned seed) : type_(t), random_(seed) {}
+
+  Num argument() {
+    Num a;
+    if (is_float(type_)) {
+      constexpr double edges[] = {0,     -0.0, 1,      -1,    0.5,    2,     3,      -3,        1e-7,     88.7,   -104,
+                                  709.5, 710,  -744.9, -746,  -710,   65536, 3e38,   -3e38,     1e-40,    -1e-45, 1e-310,
+                                  inf,   -inf, NAN,    1e308, 2.5e-7, 1e200, 1e-200, 0.9999999, 16777216, 1e-3};
+      constexpr double errors[] = {1e-320, 1e-45, 1e-12, 1e-7, 0.25, 1, 2, 800, 1e39, inf};
+      a.f = pick(2) ? edges[pick(std::size(edges))] : std::normal_distribution<>(0, pick(2) ? 1 : 30)(random_);
+      switch (pick(4)) {
+        case 0:
+          a.err = errors[pick(std::size(errors))];
+          break;
+        case 1:
+          a.err = std::isfinite(a.f) ? std::fabs(a.f) * errors[1 + pick(6)] : 0;
+          break;
+        default:
+          break;
+      }
+      if (!std::isfinite(a.f) && std::isfinite(a.err)) a.err = 0;
+      if (a.err == 0) a.f = ops::round_to(type_, a.f);
+      a.err = within_range(type_, a.f, a.err);
+      return a;
+    }
+    a.i = integer();
+    if (pick(3) == 0) a.err = is_bool(type_) ? 1 : pick(4) == 0 ? inf : static_cast<double>(1 + pick(5));
+    return a;
+  }
+
+  // None where the type has no value within the bound.
+  std::optional<Num> device(const Num& a) {
+    Num d = a;
+    d.err = 0;
+    if (a.err == 0) return d;
+    if (!is_float(type_)) {
+      if (is_bool(type_) || std::isinf(a.err)) {
+        d.i = integer();
+      } else {
+        const auto err = static_cast<int>(a.err);
+        const std::int64_t moved = ops::wrap_to(type_, a.i + pick(2 * err + 1) - err);
+        if (std::fabs(static_cast<double>(moved) - static_cast<double>(a.i)) <= a.err) d.i = moved;
+      }
+      return d;
+    }
+    constexpr double specials[] = {0, -0.0, 1, -1, inf, -inf, NAN, 1e-45, 1e-310};
+    switch (pick(4)) {
+      case 0:
+        d.f = specials[pick(std::size(specials))];
+        break;
+      case 1:
+        d.f = a.f + a.err;
+        break;
+      case 2:
+        d.f = a.f - a.err;
+        break;
+      default:
+        d.f = a.f + std::uniform_real_distribution<>(-1, 1)(random_) * (std::isinf(a.err) ? 1e30 : a.err);
+    }
+    d.f = ops::round_to(type_, d.f);
+    if (std::isinf(a.err)) return d;
+    // Rounding may have left the bound; towards the centre lies the last value within it.
+    const auto inside = [&] {
+      return d.f >= a.f - a.err && d.f <= a.f + a.err && std::fabs(static_cast<long double>(d.f) - a.f) <= a.err;
+    };
+    for (int step = 0; step < 2 && !inside(); ++step) d.f = towards(d.f, a.f);
+    return inside() ? std::optional(d) : std::nullopt;
+  }
+  // What an integer of the type may be, its ends among them.
+  std::int64_t integer() {
+    const std::int64_t hi = std::numeric_limits<std::int64_t>::max();
+    const std::int64_t ends[] = {hi, -hi - 1, hi >> 32, -(hi >> 32) - 1, hi >> 31, 127, -128, 32767, 65535, 0, 1, -1};
+    return ops::wrap_to(type_, pick(2) ? ends[pick(std::size(ends))] + pick(5) - 2 : pick(200) - 100);
+  }
+  int pick(std::size_t n) { return static_cast<int>(random_() % n); }
+
+ private:
+  double towards(double from, double to) const {
+    if (type_ == DType::f32_) return std::nextafter(static_cast<float>(from), static_cast<float>(to));
+    return type_ == DType::f64_ ? std::nextafter(from, to) : ops::round_to(type_, to);
+  }
+  DType type_;
+  std::mt19937 random_;
+};
+
+std::string shown(DType t, const Num& a) {
+  return is_float(t) ? fmt::format("{:.17g} +- {:.3g}", a.f, a.err) : fmt::format("{} +- {}", a.i, a.err);
+}
+
+// Whether a device result lies within the bound.
+bool within(DType t, const Num& device, const Num& wide) {
+  if (!is_float(t)) {
+    if (device.i == wide.i || std::isinf(wide.err)) return true;
+    if (is_bool(t)) return wide.err > 0;
+    return std::fabs(static_cast<long double>(device.i) - static_cast<long double>(wide.i)) <= wide.err * (1 + 0x1p-52);
+  }
+  if (device.f == wide.f || (std::isnan(device.f) && std::isnan(wide.f)) || std::isinf(wide.err)) return true;
+  return std::fabs(device.f - wide.f) <= wide.err;
+}
+
+// Each result by the scalar rules and by the loops over arrays.
+void hold(Op op, DType argument, DType result, int trials) {
+  Draw draw(argument, 100 * static_cast<unsigned>(op) + static_cast<unsigned>(argument) + 20 * static_cast<unsigned>(result));
+  Draw conditions(DType::bool_, 5);
+  const int arity = op == Op::cast ? 1 : ops::info(op).arity;
+  for (int trial = 0; trial < trials; ++trial) {
+    Num args[3];
+    std::vector<Ref> arrays;
+    std::string text;
+    for (int k = 0; k < arity; ++k) {
+      const bool condition = op == Op::where && k == 0;
+      args[k] = condition ? conditions.argument() : draw.argument();
+      const DType t = condition ? DType::bool_ : argument;
+      arrays.push_back(scalar(t, args[k]));
+      text += " " + shown(t, args[k]);
+    }
+    const Num wide = apply_wide(op, argument, result, args), loop = elementwise(true, op, argument, result, arrays)->at(0);
+    for (int sample = 0; sample < 8; ++sample) {
+      Num device[3];
+      std::string at;
+      bool possible = true;
+      for (int k = 0; k < arity; ++k) {
+        const bool condition = op == Op::where && k == 0;
+        const std::optional<Num> drawn = condition ? conditions.device(args[k]) : draw.device(args[k]);
+        possible = possible && drawn;
+        device[k] = drawn.value_or(Num{});
+        at += " " + shown(condition ? DType::bool_ : argument, device[k]);
+      }
+      if (!possible) continue;
+      if ((op == Op::sin || op == Op::cos) && std::fabs(device[0].f) >= 65536) continue;  // nothing is promised there
+      const Num typed = apply_typed(op, argument, result, device);
+      for (const Num& r : {wide, loop})
+        ASSERT_TRUE(within(result, typed, r)) << ops::name(op) << text << " in " << name(argument) << " is " << shown(result, r)
+                                              << ", but" << at << " gives " << shown(result, typed);
+    }
+  }
+}
+
+TEST(Bounds, HoldForAllThatADeviceMayHave) {
+  for (int o = 0; o < ops::op_count; ++o) {
+    const Op op = static_cast<Op>(o);
+    const ops::OpInfo& row = ops::info(op);
+    if (op == Op::bits || op == Op::cast) continue;
+    for (const DType t : {DType::f32_, DType::f64_, DType::i32_, DType::i64_, DType::u32_, DType::bool_}) {
+      using ops::Typing;
+      const bool select = row.typing == Typing::select, logical = row.typing == Typing::logical;
+      if (is_bool(t) ? !logical && !select : logical || !(is_float(t) ? row.on_floats : row.on_integers || select)) continue;
+      const bool gives_bool = logical || row.typing == Typing::comparison || row.typing == Typing::test;
+      hold(op, t, gives_bool ? DType::bool_ : t, 2000);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(Bounds, HoldForConversions) {
+  for (int from = 0; from < dtype_count; ++from)
+    for (int to = 0; to < dtype_count; ++to) {
+      hold(Op::cast, static_cast<DType>(from), static_cast<DType>(to), 1000);
+      if (HasFatalFailure()) return;
+    }
 }
 
 // Sums, means and moments in float32 by random trees.
