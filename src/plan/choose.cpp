@@ -73,6 +73,30 @@ void require_lanes(const ir::Program& p, const Mapping& m, AxisId axis, const st
               "leave it automatic, or name another axis");
 }
 
+// Every axis of a list gets lanes in at least one phase.
+void require_room(const ir::Program& p, const Mapping& m, const std::vector<AxisId>& axes) {
+  for (AxisId axis : axes) {
+    const Phase* full = nullptr;
+    AxisId taker = axis;
+    for (const Phase& phase : m.phases) {
+      const std::vector<AxisId> taken = lane_axes(p, m, phase, axes);
+      if (std::find(taken.begin(), taken.end(), axis) != taken.end()) {
+        full = nullptr;
+        break;
+      }
+      if (!full && no_lanes(p, m, phase, axis).empty()) full = &phase, taker = taken.front();
+    }
+    if (!full) continue;
+    const auto& instances = full->instance_axes;
+    const AxisId whole = std::find(instances.begin(), instances.end(), axis) != instances.end() ? axis : taker;
+    throw Error(ErrorCode::bad_knob, p[axis].where,
+                fmt::format("lane_axes names {}, but {} comes first in phase {}, and {}, which tells instances apart there, "
+                            "shares its lanes with no other axis",
+                            p[axis].name, p[taker].name, full->name, p[whole].name),
+                fmt::format("name {} or {}, not both", p[taker].name, p[axis].name));
+  }
+}
+
 }  // namespace
 
 Lanes choose_lanes(const ir::Program& p, const Mapping& m, const Facts& facts, const Target& target, const Knobs& knobs) {
@@ -92,6 +116,7 @@ Lanes choose_lanes(const ir::Program& p, const Mapping& m, const Facts& facts, c
       lanes.axes.push_back(axis);
       at = comma + 1;
     }
+    require_room(p, m, lanes.axes);
   } else {
     const std::vector<int> score = neighbours(p, live, facts);
     for (std::uint32_t a = 0; a < p.axes.size(); ++a)

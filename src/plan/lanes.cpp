@@ -145,18 +145,25 @@ std::string no_lanes(const ir::Program& p, const Mapping& m, const Phase& phase,
   return "";
 }
 
+std::vector<AxisId> lane_axes(const ir::Program& p, const Mapping& m, const Phase& phase, const std::vector<AxisId>& axes) {
+  std::vector<AxisId> taken;
+  for (AxisId axis : axes) {
+    if (!no_lanes(p, m, phase, axis).empty()) continue;
+    if (has(phase.instance_axes, axis)) {
+      if (taken.empty()) return {axis};
+      continue;
+    }
+    taken.push_back(axis);
+  }
+  return taken;
+}
+
 void put_on_lanes(const ir::Program& p, Mapping& m, const Lanes& lanes) {
   for (Phase& phase : m.phases) {
     const Reach r = reach(p, m, phase);
     std::set<AxisId> on_lanes;
-    bool instances = false;
-    for (AxisId axis : lanes.lanes > 1 ? lanes.axes : std::vector<AxisId>{}) {
-      if (!no_lanes(p, m, phase, axis).empty() || instances) continue;
-      const bool instance = has(phase.instance_axes, axis);
-      if (instance && !on_lanes.empty()) continue;
-      on_lanes.insert(axis);
-      instances = instances || instance;
-    }
+    if (lanes.lanes > 1)
+      for (AxisId axis : lane_axes(p, m, phase, lanes.axes)) on_lanes.insert(axis);
     // Arrays of a worker have no room for the copies of an instance.
     bool arrays = !r.streams.empty();
     for (ValueId v : r.values)

@@ -20,10 +20,13 @@ struct Lanes {
 
 // Why `axis` cannot have lanes in this phase, or empty.
 std::string no_lanes(const ir::Program& p, const Mapping& m, const Phase& phase, ir::AxisId axis);
+// Those of `axes` that get the lanes of this phase, the preferred ones first. An axis that tells instances apart takes them
+// whole, so it gets them alone, and where it is the first that can have them.
+std::vector<ir::AxisId> lane_axes(const ir::Program& p, const Mapping& m, const Phase& phase,
+                                  const std::vector<ir::AxisId>& axes);
 // The values that the roots of the phase evaluate.
 std::set<ir::ValueId> values_of(const ir::Program& p, const Mapping& m, const Phase& phase);
-// Rewrites the placement of every phase: in each the axes that occur there and can get lane digits, and
-// only an instance axis that comes first gets them, for the whole phase.
+// Rewrites the placement of every phase.
 void put_on_lanes(const ir::Program& p, Mapping& m, const Lanes& lanes);
 
 }  // namespace cosmati::plan

@@ -25,6 +25,12 @@ CAUSAL = """program causal(in x: f32[i, j], out y: f32[i]) {
     y[i] = sum(x[i, t] else 0, t)
   }
 }"""
+TWO_NESTS = """program two_nests(in x: f32[row, a, b], out y: f32[row, a], out z: f32[row, b]) {
+  parallel row {
+    y[row, a] = sum(x, b)
+    z[row, b] = sum(x, a)
+  }
+}"""
 RUNNING = """program running(in x: f32[row, step, d], out y: f32[row, d]) {
   parallel row {
     stream step carry acc = f32(d) * 0 { next acc = acc * 0.5 + x[row, step, d] }
@@ -36,7 +42,7 @@ RUNNING = """program running(in x: f32[row, step, d], out y: f32[row, d]) {
 class Lanes(ToolTest):
     def settings(self):
         for lanes in (1, 4, 16):
-            for axes, tiles in (("col", ("col=3",)), ("row", ()), ("row,col", ()), ("none", ("col=2",)), ("col", ())):
+            for axes, tiles in (("col", ("col=3",)), ("row", ()), ("none", ("col=2",)), ("col", ())):
                 yield ["--set", f"lanes={lanes}", "--set", f"lane_axes={axes}"] + [p for t in tiles for p in ("--set", f"tile.{t}")]
 
     def test_every_setting_computes_the_same(self):
@@ -50,6 +56,14 @@ class Lanes(ToolTest):
                 close(got, mean, rtol=1e-4, atol=1e-5)
                 close(total, x.astype(float).sum(0), rtol=1e-4, atol=1e-5)
                 close(y, e / e.sum(1, keepdims=True) + mean[:, None], rtol=1e-4, atol=1e-5)
+
+    def test_the_first_of_several_axes_takes_the_lanes(self):
+        x = np.random.default_rng(4).normal(size=(3, 5, 19)).astype(np.float32)
+        program = self.program(TWO_NESTS)
+        for axes in ("a,b", "b,a", "row"):
+            for _, (y, z) in self.each(program, ["y", "z"], "--set", "lanes=4", "--set", f"lane_axes={axes}", x=x):
+                close(y, x.sum(2, dtype=float), rtol=1e-5, atol=1e-5)
+                close(z, x.sum(1, dtype=float), rtol=1e-5, atol=1e-5)
 
     def test_streams_run_on_lanes(self):
         x = np.random.default_rng(3).normal(size=(6, 5, 11)).astype(np.float32)
@@ -69,11 +83,16 @@ class Lanes(ToolTest):
             (causal, ["tile.i=2"], "the range of t depends on i"),
             (causal, ["lane_axes=t,t"], "names t twice"),
             (causal, ["lane_axes=z"], "the program has no axis z"),
+            ("softmax", ["lane_axes=row,col"], "lane_axes names col, but row comes first in phase instances, and row, which tells instances apart"),
+            ("softmax", ["lane_axes=col,row"], "lane_axes names row, but col comes first in phase instances, and row, which tells instances apart"),
+            ("softmax", ["lane_axes=col,row", "lanes=1"], "lane_axes names row"),
             (causal, ["chunk.t=4"], "does not tell instances apart"),
             (causal, ["lanes=3"], "cannot be `3`"),
         ):
             knobs = [part for option in options for part in ("--set", option)]
-            self.assertIn(text, self.refused(program, *knobs, x=x)["what"])
+            error = self.refused(program, *knobs, x=x)
+            self.assertIn(text, error["what"])
+            self.assertTrue(error["hint"])
         self.assertIn("arrays or run streams", self.refused(running, "--set", "tile.row=2", x=np.zeros((4, 3, 8), np.float32))["what"])
 
 

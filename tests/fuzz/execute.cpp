@@ -235,7 +235,12 @@ class Execution {
       } catch (const Error& e) {
         if (e.code == ErrorCode::bad_knob && options.knobs.size() > 1) {
           ++counts_.refused_knobs;
-          options.knobs = same_lanes();
+          // Often only an axis of the list has no lanes left.
+          const auto list = options.knobs.find("lane_axes");
+          if (list != options.knobs.end() && list->second.find(',') != std::string::npos)
+            list->second.resize(list->second.find(','));
+          else
+            options.knobs = same_lanes();
           continue;
         }
         if (!may_refuse_launch(e.code)) fail(fmt::format("launch: {}", name(e.code)), e.what());
