@@ -1,9 +1,12 @@
 // Random kernels of nested loops with carries, branches, guards, every operation and every conversion, and of several lanes with
-// accesses to neighbours, to elements apart, and exchanges: the CPU and the simulator store the same bits.
+// accesses to neighbours, to elements apart, and exchanges, with numbers at the ends of the integer types among them: the CPU and
+// the simulator store the same bits.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 #include <random>
@@ -13,9 +16,20 @@
 namespace cosmati::test {
 namespace {
 
+constexpr std::int64_t elements = 37;  // of every array
+
+// A number near an end of i32, of u32 or of i64; what is beyond wraps.
+std::int64_t near_an_end(std::mt19937_64& random) {
+  constexpr std::int64_t ends[] = {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min(),
+                                   std::numeric_limits<std::int32_t>::max(), std::numeric_limits<std::int32_t>::min(),
+                                   std::numeric_limits<std::uint32_t>::max()};
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(ends[random() % std::size(ends)]) + random() % 41 - 20);
+}
+
 class Generator {
  public:
-  Generator(std::uint64_t seed, int lanes) : k_("random"), random_(seed), lanes_(lanes) {}
+  // ends: with numbers at the ends of the integer types.
+  Generator(std::uint64_t seed, int lanes, bool ends) : k_("random"), random_(seed), lanes_(lanes), ends_(ends) {}
 
   // x of every type to read, one y of a few types to write; the kernel, expanded.
   kernel::Kernel make() {
@@ -57,6 +71,7 @@ class Generator {
     if (depth <= 0 || pick(8) == 0) return leaf(t);
     if (compute != t || pick(5) == 0) return k_.b.cast(t, value(compute == t ? compute_type(any()) : compute, depth - 1));
     if (pick(6) == 0) return load(t, depth);
+    if (ends_ && is_bool(t) && pick(5) == 0) return bound();
     if (lanes_ > 1 && pick(10) == 0) return k_.b.swap(value(t, depth - 1), 1u << pick(lanes_ == 2 ? 1 : 2));
     for (;;) {
       const Op op = static_cast<Op>(pick(ops::op_count - 2));
@@ -86,8 +101,30 @@ class Generator {
     if (t == DType::f32_ && pick(4) == 0) return k_.b.param(scale_);
     if (pick(2)) return load(t, 0);
     if (is_bool(t)) return k_.b.boolean(pick(2));
-    if (is_int(t)) return k_.b.integer(pick(40) - 20, t);
+    if (is_int(t)) return k_.b.integer(ends_ && pick(3) == 0 ? near_an_end(random_) : pick(40) - 20, t);
     return k_.b.constant(t, std::normal_distribution<>(0, 3)(random_));
+  }
+
+  // A number that nothing folds.
+  ExprId hidden(std::int64_t v) {
+    return k_.b.apply(Op::sub,
+                      {k_.b.param(n_), k_.b.integer(static_cast<std::int64_t>(elements - static_cast<std::uint64_t>(v)))});
+  }
+
+  // An affine function of the element, near an end of a type now and then.
+  ExprId affine() {
+    ExprId from = element_;
+    if (pick(3) == 0) from = k_.b.apply(Op::mul, {from, k_.b.integer(pick(2) ? 2 : -1)});
+    const bool far = ends_ && pick(3) == 0;
+    const std::int64_t by = far ? near_an_end(random_) : pick(7) - 3;
+    return k_.b.apply(Op::add, {from, far && pick(2) ? hidden(by) : k_.b.integer(by)});
+  }
+
+  // It, compared with a bound.
+  ExprId bound() {
+    constexpr Op comparisons[] = {Op::lt, Op::lt, Op::lt, Op::le, Op::gt, Op::ge, Op::eq, Op::ne};
+    const std::int64_t to = pick(3) == 0 ? pick(40) : near_an_end(random_);
+    return k_.b.apply(comparisons[pick(std::size(comparisons))], {affine(), pick(2) ? k_.b.integer(to) : hidden(to)});
   }
 
   ExprId load(DType t, int depth) {
@@ -95,13 +132,13 @@ class Generator {
     if (depth == 0 || pick(2)) {
       if (!inside_) return k_.b.load(x, element_);
       const ExprId zero = is_bool(t) ? k_.b.boolean(false) : is_float(t) ? k_.b.constant(t, 0) : k_.b.integer(0, t);
-      return k_.b.load(x, element_, inside_, zero);
+      if (!ends_ || pick(4)) return k_.b.load(x, element_, inside_, zero);
+      const ExprId end = k_.b.apply(Op::minimum, {k_.b.param(n_), hidden(near_an_end(random_))});
+      return k_.b.load(x, element_, k_.b.apply(Op::lt, {element_, end}), zero);
     }
     // The element may lie outside; the guard says whether it does.
     Block& here = *blocks_.back();
-    ExprId from = element_;
-    if (pick(3) == 0) from = k_.b.apply(Op::mul, {from, k_.b.integer(pick(2) ? 2 : -1)});
-    const ExprId at = k_.b.let(here, "at", k_.b.apply(Op::add, {from, k_.b.integer(pick(7) - 3)}));
+    const ExprId at = k_.b.let(here, "at", affine());
     const ExprId inside =
         k_.b.apply(Op::logical_and, {k_.b.apply(Op::ge, {at, k_.b.integer(0)}), k_.b.apply(Op::lt, {at, k_.b.param(n_)})});
     return k_.b.load(x, at, inside, value(t, depth - 1));
@@ -131,6 +168,11 @@ class Generator {
     kernel::For f;
     f.lo = k_.b.integer(pick(4) - 1);
     f.hi = pick(3) ? k_.b.integer(pick(5)) : k_.b.apply(Op::mod, {k_.b.group(), k_.b.integer(5)});
+    if (ends_ && pick(4) == 0) {  // up to an end; from beyond it the loop is empty
+      const std::int64_t lo = near_an_end(random_);
+      f.lo = pick(2) ? k_.b.integer(lo) : hidden(lo);
+      f.hi = k_.b.apply(Op::add, {pick(2) ? k_.b.integer(lo) : hidden(lo), f.hi});
+    }
     for (int c = pick(4); c-- > 0;) {
       const ExprId init = value(compute_type(any()), 2);
       const DType t = k_.kernel[init].dtype;
@@ -168,6 +210,7 @@ class Generator {
   Kit k_;
   std::mt19937_64 random_;
   int lanes_;
+  bool ends_;
   ParamId n_, scale_;
   ExprId element_;  // which element this lane stores, a leaf
   std::optional<ExprId> inside_;
@@ -177,45 +220,52 @@ class Generator {
   int extra_ = 0;
 };
 
-ops::Scalar any_scalar(DType t, std::mt19937_64& random) {
+ops::Scalar any_scalar(DType t, std::mt19937_64& random, bool ends) {
   const int kind = static_cast<int>(random() % 10);
   if (is_bool(t)) return {0, static_cast<std::int64_t>(random() % 2)};
-  if (is_int(t))
+  if (is_int(t)) {
+    if (ends && kind > 6) return {0, ops::wrap_to(t, near_an_end(random))};
     return {0, ops::wrap_to(t, kind < 5 ? static_cast<std::int64_t>(random() % 40) - 20 : static_cast<std::int64_t>(random()))};
+  }
   constexpr double special[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-40};
   const double x = kind == 0 ? special[random() % 6] : std::normal_distribution<>(0, kind < 7 ? 1 : 1000)(random);
   return {ops::round_to(t, x), 0};
 }
 
+void hold(std::uint64_t seed, bool ends) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  constexpr int lanes[] = {1, 1, 2, 4, 8, 16};
+  const kernel::Kernel k = Generator(seed, lanes[seed % 6], ends).make();
+  std::mt19937_64 random(seed);
+  std::vector<Array> a, b;
+  for (const kernel::Buffer& buffer : k.buffers) {
+    std::vector<ops::Scalar> values;
+    for (std::int64_t i = 0; i < elements; ++i) values.push_back(any_scalar(buffer.dtype, random, ends));
+    a.emplace_back(buffer.dtype, values);
+    b.push_back(a.back());
+  }
+  std::vector<kernel::Memory> ma, mb;
+  for (Array& x : a) ma.push_back(x.memory());
+  for (Array& x : b) mb.push_back(x.memory());
+  const std::vector<std::int64_t> params = {elements, 0x3f19999a};
+  kernel::simulate(k)->run({ma, params});
+  run(k, mb, params, {.threads = 3});
+  for (std::size_t i = 0; i < a.size(); ++i)
+    for (std::int64_t e = 0; e < elements; ++e)
+      ASSERT_TRUE(same(a[i].dtype, a[i].at(e), b[i].at(e)))
+          << k.buffers[i].name << "[" << e << "]: sim " << (is_float(a[i].dtype) ? a[i][e].f : static_cast<double>(a[i][e].i))
+          << " cpu " << (is_float(a[i].dtype) ? b[i][e].f : static_cast<double>(b[i][e].i)) << "\n"
+          << kernel::print(k);
+}
+
 TEST(random_kernels, store_the_bits_of_the_simulator) {
-  constexpr std::int64_t n = 37;
   // Among these is a kernel that LLVM's combiner does not finish in one sweep.
   constexpr std::uint64_t first = 20200;
-  for (std::uint64_t seed = first; seed < first + 150; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    constexpr int lanes[] = {1, 1, 2, 4, 8, 16};
-    const kernel::Kernel k = Generator(seed, lanes[seed % 6]).make();
-    std::mt19937_64 random(seed);
-    std::vector<Array> a, b;
-    for (const kernel::Buffer& buffer : k.buffers) {
-      std::vector<ops::Scalar> values;
-      for (std::int64_t i = 0; i < n; ++i) values.push_back(any_scalar(buffer.dtype, random));
-      a.emplace_back(buffer.dtype, values);
-      b.push_back(a.back());
-    }
-    std::vector<kernel::Memory> ma, mb;
-    for (Array& x : a) ma.push_back(x.memory());
-    for (Array& x : b) mb.push_back(x.memory());
-    const std::vector<std::int64_t> params = {n, 0x3f19999a};
-    kernel::simulate(k)->run({ma, params});
-    run(k, mb, params, {.threads = 3});
-    for (std::size_t i = 0; i < a.size(); ++i)
-      for (std::int64_t e = 0; e < n; ++e)
-        ASSERT_TRUE(same(a[i].dtype, a[i].at(e), b[i].at(e)))
-            << k.buffers[i].name << "[" << e << "]: sim " << (is_float(a[i].dtype) ? a[i][e].f : static_cast<double>(a[i][e].i))
-            << " cpu " << (is_float(a[i].dtype) ? b[i][e].f : static_cast<double>(b[i][e].i)) << "\n"
-            << kernel::print(k);
-  }
+  for (std::uint64_t seed = first; seed < first + 150 && !testing::Test::HasFatalFailure(); ++seed) hold(seed, false);
+}
+
+TEST(random_kernels, store_the_bits_of_the_simulator_at_the_ends_of_integers) {
+  for (std::uint64_t seed = 1; seed <= 120 && !testing::Test::HasFatalFailure(); ++seed) hold(seed, true);
 }
 
 }  // namespace
