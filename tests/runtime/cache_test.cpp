@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "backends/cpu/cpu.h"
 #include "runtime/build_id.h"
@@ -206,6 +207,31 @@ TEST_F(Cache, an_entry_with_a_right_hash_and_wrong_contents_is_rebuilt) {
     EXPECT_EQ(compiles(), 1u);
     EXPECT_THAT(logged.warnings(), ElementsAre(HasSubstr(path.string())));
     EXPECT_EQ(compiles(), 0u);
+  }
+}
+
+TEST_F(Cache, an_entry_of_another_build_compiler_or_processor_is_rebuilt) {
+  compiles();
+  const fs::path path = entries().at(0);
+  const std::string whole = bytes_of(path);
+  std::uint64_t key_bytes = 0;
+  std::memcpy(&key_bytes, whole.data() + 16, sizeof key_bytes);
+  const std::string key = whole.substr(64, key_bytes), payload = whole.substr(64 + key_bytes);
+  // LLVM and its version, the triple, the processor, its features, and how LLVM is told to optimise.
+  std::vector<std::string> parts = {std::string(runtime::build_id()), version()};
+  std::istringstream identity(cpu::identity());
+  for (std::string part; identity >> part;) parts.push_back(part);
+  EXPECT_GT(parts.size(), 5u);
+  for (const std::string& part : parts) {
+    std::string other = key;
+    const std::size_t at = other.find(part);
+    ASSERT_NE(at, std::string::npos) << part;
+    other[at + part.size() - 1] = static_cast<char>(other[at + part.size() - 1] ^ 1);
+    fs::remove(path);
+    put(path, runtime::encode_entry(other, payload));
+    EXPECT_EQ(compiles(), 1u) << part;
+    EXPECT_EQ(bytes_of(path), whole) << part;
+    EXPECT_EQ(compiles(), 0u) << part;
   }
 }
 
