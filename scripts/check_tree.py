@@ -5,6 +5,7 @@
 #   ceiling   code files have at most 800 lines (tests and tables are exempt)
 #   headers   every source file begins with a comment and the SPDX line; a header has #pragma once
 #   words     no notes to self, no absolute paths of a machine, no tabs, no trailing blanks
+#   tests     docs/tests.md names files that exist, and tests that stand in them
 #   sorted    the lists that a file marks with `sorted` between `[` and `]` comments are sorted
 # Prints one line a finding and exits with 1 if there is any.
 # SPDX-License-Identifier: Apache-2.0
@@ -104,6 +105,19 @@ def sorted_findings(lines):
             opened.append((line, number))
 
 
+# In a row of docs/tests.md a file stands in backquotes, and what follows it until the next one are tests in it.
+def test_findings(lines):
+    for number, line in enumerate(lines, 1):
+        held = None
+        for name in re.findall(r"`([^`]+)`", line.split("|")[2]) if line.count("|") == 3 else []:
+            if name.startswith("tests/"):
+                held = (ROOT / name).read_text() if (ROOT / name).is_file() else None
+                if held is None:
+                    yield f"line {number}: there is no {name}"
+            elif held is not None and not re.search(rf"\b{name}\b", held):
+                yield f"line {number}: there is no test {name}"
+
+
 def findings(path):
     try:
         text = (ROOT / path).read_text()
@@ -121,6 +135,8 @@ def findings(path):
             yield f"has {len(lines)} lines; the ceiling is {CEILING}"
     if path.name == "LICENSE" or path.suffix in (".csv", ".npy", ".json"):
         return
+    if path.as_posix() == "docs/tests.md":
+        yield from test_findings(lines)
     for number, line in enumerate(lines, 1):
         if FORBIDDEN.search(line):
             yield f"line {number}: a note to self; write the condition or an issue"
