@@ -23,6 +23,11 @@ Num in_mode(const ReducerContext& c, DType t, Num v) {
   return v;
 }
 
+double finite_size(double x) {
+  const double size = std::fabs(x);
+  return size < infinity ? size : 0;
+}
+
 // sum and mean of floats, of products of floats, and the mean of integers.
 class Sum final : public Accumulator {
  public:
@@ -59,11 +64,6 @@ class Sum final : public Accumulator {
   }
 
  private:
-  static double finite_size(double x) {
-    const double size = std::fabs(x);
-    return size < infinity ? size : 0;
-  }
-
   // Sums of exact small integers are exact in any order: no partial sum needs more bits than the type has.
   bool certain(double n, std::int64_t o) const {
     return error_[o] == 0 && c_.relaxed == 0 && whole_ && (n == 1 || size_[o] * precision(result_).unit <= 0.5);
@@ -324,6 +324,7 @@ class MeanVar final : public Accumulator {
       if (s.count == 0) s.base = x;
       s.count += 1;
       s.sum += x;
+      s.size += finite_size(x);
       const double from_base = x - s.base, delta = from_base - s.offset;
       s.offset += delta / s.count;
       s.squares += delta * (from_base - s.offset);
@@ -343,10 +344,11 @@ class MeanVar final : public Accumulator {
         variance{var, 0, 2 * sigma * rms + rms * rms + 2 * sigma * lost + lost * lost + tiny};
     mean.err = within_range(t, size * n, mean.err);
     variance.err = within_range(t, size * size * n, variance.err);
-    // With an infinity or NaN among the elements the mean is what their sum is, in any order.
+    // With an infinity or NaN among the elements the mean is what their sum is, in any order; beside an infinity, unless finite
+    // elements may overflow to the other one.
     if (!std::isfinite(center)) {
       mean.f = s.sum;
-      mean.err = !std::isfinite(s.sum) && s.error == 0 ? 0 : infinity;
+      mean.err = std::isfinite(s.sum) || s.error > 0 ? infinity : within_range(t, std::isinf(s.sum) ? s.size : 0, 0);
     }
     if (!std::isfinite(var)) variance.err = std::isnan(var) && s.error == 0 ? 0 : infinity;
     if (n == 1 && s.error == 0) mean.err = 0;
@@ -356,7 +358,9 @@ class MeanVar final : public Accumulator {
 
  private:
   struct State {
-    double count = 0, sum = 0, base = 0, offset = 0, squares = 0, error = 0, error_squares = 0;  // the mean is base + offset
+    double count = 0, sum = 0, size = 0;  // size: of the finite elements
+    double base = 0, offset = 0;          // the mean is base + offset
+    double squares = 0, error = 0, error_squares = 0;
   };
   ReducerContext c_;
   std::vector<State> state_;
