@@ -18,12 +18,13 @@ namespace {
 
 constexpr std::int64_t elements = 37;  // of every array
 
-// A number near an end of i32, of u32 or of i64; what is beyond wraps.
+// A number near an end of i64, of i32 or of u32; what is beyond wraps.
 std::int64_t near_an_end(std::mt19937_64& random) {
   constexpr std::int64_t ends[] = {std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min(),
                                    std::numeric_limits<std::int32_t>::max(), std::numeric_limits<std::int32_t>::min(),
                                    std::numeric_limits<std::uint32_t>::max()};
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(ends[random() % std::size(ends)]) + random() % 41 - 20);
+  const std::size_t kind = random() % (2 * std::size(ends));  // the end of i64, which lanes count up to, half of the time
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(ends[kind < std::size(ends) ? kind : 0]) + random() % 41 - 20);
 }
 
 class Generator {
@@ -50,6 +51,8 @@ class Generator {
       const BufferId y = k_.out("y" + std::to_string(i), t);
       k_.b.store(body, y, element_, value(t, 3), inside_);
     }
+    for (int i = 0; ends_ && i < masks; ++i)
+      k_.b.store(body, k_.out("m" + std::to_string(i), DType::bool_), element_, bound(), inside_);
     const ExprId more = k_.b.apply(Op::add, {k_.b.param(n_), k_.b.integer(lanes_ - 1)});
     k_.phase("main", k_.b.apply(Op::floordiv, {more, k_.b.integer(lanes_)}), body);
     k_.kernel.phases[0].lanes = lanes_;
@@ -59,7 +62,7 @@ class Generator {
     return expanded;
   }
 
-  static constexpr int outputs = 3;
+  static constexpr int outputs = 3, masks = 6;
 
  private:
   int pick(int n) { return static_cast<int>(random_() % static_cast<std::uint64_t>(n)); }
@@ -71,7 +74,7 @@ class Generator {
     if (depth <= 0 || pick(8) == 0) return leaf(t);
     if (compute != t || pick(5) == 0) return k_.b.cast(t, value(compute == t ? compute_type(any()) : compute, depth - 1));
     if (pick(6) == 0) return load(t, depth);
-    if (ends_ && is_bool(t) && pick(5) == 0) return bound();
+    if (ends_ && is_bool(t) && pick(2)) return bound();
     if (lanes_ > 1 && pick(10) == 0) return k_.b.swap(value(t, depth - 1), 1u << pick(lanes_ == 2 ? 1 : 2));
     for (;;) {
       const Op op = static_cast<Op>(pick(ops::op_count - 2));
@@ -111,11 +114,10 @@ class Generator {
                       {k_.b.param(n_), k_.b.integer(static_cast<std::int64_t>(elements - static_cast<std::uint64_t>(v)))});
   }
 
-  // An affine function of the element, near an end of a type now and then.
-  ExprId affine() {
+  // An affine function of the element, near an end of a type or near 0.
+  ExprId affine(bool far) {
     ExprId from = element_;
     if (pick(3) == 0) from = k_.b.apply(Op::mul, {from, k_.b.integer(pick(2) ? 2 : -1)});
-    const bool far = ends_ && pick(3) == 0;
     const std::int64_t by = far ? near_an_end(random_) : pick(7) - 3;
     return k_.b.apply(Op::add, {from, far && pick(2) ? hidden(by) : k_.b.integer(by)});
   }
@@ -124,7 +126,7 @@ class Generator {
   ExprId bound() {
     constexpr Op comparisons[] = {Op::lt, Op::lt, Op::lt, Op::le, Op::gt, Op::ge, Op::eq, Op::ne};
     const std::int64_t to = pick(3) == 0 ? pick(40) : near_an_end(random_);
-    return k_.b.apply(comparisons[pick(std::size(comparisons))], {affine(), pick(2) ? k_.b.integer(to) : hidden(to)});
+    return k_.b.apply(comparisons[pick(std::size(comparisons))], {affine(pick(2)), pick(2) ? k_.b.integer(to) : hidden(to)});
   }
 
   ExprId load(DType t, int depth) {
@@ -138,7 +140,7 @@ class Generator {
     }
     // The element may lie outside; the guard says whether it does.
     Block& here = *blocks_.back();
-    const ExprId at = k_.b.let(here, "at", affine());
+    const ExprId at = k_.b.let(here, "at", affine(ends_ && pick(3) == 0));
     const ExprId inside =
         k_.b.apply(Op::logical_and, {k_.b.apply(Op::ge, {at, k_.b.integer(0)}), k_.b.apply(Op::lt, {at, k_.b.param(n_)})});
     return k_.b.load(x, at, inside, value(t, depth - 1));
