@@ -140,6 +140,19 @@ class Execution {
     return knobs;
   }
 
+  // Takes away the knob that a refusal names, or the axis of a list that finds no lanes; the number of lanes stays.
+  static void drop_refused(std::map<std::string, std::string>& knobs, const std::string& refusal) {
+    for (auto& [name, value] : knobs) {
+      if (name == "lanes" || refusal.find(name) == std::string::npos) continue;
+      if (const std::size_t comma = value.rfind(','); comma != std::string::npos)
+        value.resize(comma);
+      else
+        knobs.erase(name);
+      return;
+    }
+    std::erase_if(knobs, [](const auto& knob) { return knob.first != "lanes"; });
+  }
+
   // Runs, and holds the surroundings of every array.
   void call(const Function& f, const Arrays& a, const std::string& what) const {
     f(a.arguments);
@@ -235,12 +248,7 @@ class Execution {
       } catch (const Error& e) {
         if (e.code == ErrorCode::bad_knob && options.knobs.size() > 1) {
           ++counts_.refused_knobs;
-          // Often only an axis of the list has no lanes left.
-          const auto list = options.knobs.find("lane_axes");
-          if (list != options.knobs.end() && list->second.find(',') != std::string::npos)
-            list->second.resize(list->second.find(','));
-          else
-            options.knobs = same_lanes();
+          drop_refused(options.knobs, e.what());
           continue;
         }
         if (!may_refuse_launch(e.code)) fail(fmt::format("launch: {}", name(e.code)), e.what());
