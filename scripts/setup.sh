@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building, testing or checking needs and is missing; silent and instant when nothing is.
-#   scripts/setup.sh [build] [test] [check]     default: build
+#   scripts/setup.sh [build] [test] [check] [clang] [llvm16]     default: build
 # Debian has no nanobind: `test` makes .venv of the system's Python and installs python/requirements.txt there.
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
@@ -8,7 +8,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build=(ccache cmake g++ libcli11-dev libfmt-dev libisl-dev libxxhash-dev llvm-19-dev ninja-build nlohmann-json3-dev)
 test=(libgmock-dev libgtest-dev python3 python3-dev python3-numpy python3-venv)
-check=(clang-19 clang-format-19 clang-tidy-19 git libclang-rt-19-dev)
+check=(clang-format-19 clang-tidy-19 git)
+clang=(clang-19 libclang-rt-19-dev)
+llvm16=(llvm-16-dev)
 
 wanted=()
 [ $# -gt 0 ] || set -- build
@@ -17,7 +19,9 @@ for group in "$@"; do
     build) wanted+=("${build[@]}") ;;
     test) wanted+=("${test[@]}") ;;
     check) wanted+=("${check[@]}") ;;
-    *) echo "setup: no group '$group'; the groups are build, test and check" >&2; exit 2 ;;
+    clang) wanted+=("${clang[@]}") ;;
+    llvm16) wanted+=("${llvm16[@]}") ;;
+    *) echo "setup: no group '$group'; the groups are build, test, check, clang and llvm16" >&2; exit 2 ;;
   esac
 done
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# Runs clang-tidy on every file that a build folder compiles, as many at a time as there are processors, and remembers which files
+# Compiles every file of a build folder and runs clang-tidy on it, as many at a time as there are processors, and remembers which
 # were clean: a file is checked again when it, a header of the project that it includes, its command or the settings have changed.
 #   scripts/tidy.py BUILD [PATH...]     PATH: a file or folder of the project; default: all of it,
 #                                       but for the sources of packages in .venv
@@ -56,17 +56,17 @@ def main():
     clean = build / "tidy"
     clean.mkdir(exist_ok=True)
     version = subprocess.run([TIDY, "--version"], capture_output=True, check=True).stdout
-    known = dependencies(build)
-    work = {}
+    entries = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         file = pathlib.Path(entry["file"])
         if not any(file.is_relative_to(path) for path in wanted) or file.is_relative_to(ROOT / ".venv"):
             continue
         words = entry["command"].split()
-        files = known.get(words[words.index("-o") + 1])
-        if files is None:
-            sys.exit(f"tidy: {file.relative_to(ROOT)} is not built, so what it includes is unknown; build everything first")
-        work[file] = clean / key(entry, files, version)
+        entries[words[words.index("-o") + 1]] = entry
+    # What a file includes is known once it is compiled; some belong to targets that nothing else builds.
+    subprocess.run(["ninja", "-C", build, *entries], check=True)
+    known = dependencies(build)
+    work = {pathlib.Path(entry["file"]): clean / key(entry, known[made], version) for made, entry in entries.items()}
     due = sorted(file for file, stamp in work.items() if not stamp.exists())
     started, done, bad = time.monotonic(), 0, []
 
