@@ -39,12 +39,9 @@ struct Generated {
 [[noreturn]] void refuse_type(const std::string& name, const std::string& type) {
   std::vector<std::string> types;
   for (const DTypeInfo& row : dtype_table) types.emplace_back(row.name);
-  std::string hint = support::suggest(type, types);
-  if (const std::size_t digit = type.find_first_of("0123456789"); hint.empty() && digit != std::string::npos)
-    if (const auto brief = dtype_from_name(type.substr(0, 1) + type.substr(digit)))  // float32, int64
-      hint = fmt::format("did you mean {}", cosmati::name(*brief));
+  const std::string near = support::suggest_dtype(type);
   refuse(fmt::format("{}: there is no type '{}'", name, type),
-         hint.empty() ? fmt::format("the types are {}", fmt::join(types, ", ")) : hint);
+         near.empty() ? fmt::format("the types are {}", fmt::join(types, ", ")) : near);
 }
 
 bool is_word(std::string_view text) {
@@ -203,7 +200,8 @@ std::string parameter_list(const std::vector<Program::Parameter>& parameters) {
 std::pair<std::string, std::string> split_assignment(const std::string& text, const std::string& option) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    refuse(fmt::format("{}'{}' is not of the form name=value", option.empty() ? "" : option + " ", text));
+    refuse(fmt::format("{}'{}' is not of the form name=value", option.empty() ? "" : option + " ", text),
+           "write name=value, without blanks");
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 

@@ -11,6 +11,7 @@
 
 #include <cosmati/program.h>
 
+#include "support/suggest.h"
 #include "tools/arguments.h"
 #include "tools/copy.h"
 #include "tools/npy.h"
@@ -189,8 +190,18 @@ void list_devices(Report& report) {
   report.object()["devices"] = std::move(list);
 }
 
-void docs(const std::string& folder, Report& report) {
-  const std::map<std::string, std::string> pages = reference_pages();
+void docs(const std::string& page, const std::string& folder, Report& report) {
+  std::map<std::string, std::string> pages = reference_pages();
+  if (!page.empty()) {
+    std::vector<std::string> names;
+    for (const auto& [name, text] : pages) names.push_back(name);
+    if (!pages.count(page)) {
+      const std::string near = support::suggest(page, names);
+      throw Error(ErrorCode::bad_argument, {}, fmt::format("there is no page '{}'", page),
+                  near.empty() ? fmt::format("the pages are {}", fmt::join(names, ", ")) : near);
+    }
+    pages = {{page, pages.at(page)}};
+  }
   if (folder.empty()) {
     for (const auto& [name, text] : pages) {
       report.line(text);

@@ -29,6 +29,6 @@ void check(const std::vector<std::string>& files, std::uint64_t seed, Report& re
 void plan(const Invocation& invocation, const std::string& save, Report& report);
 void emit(const Invocation& invocation, const std::string& as, Report& report);
 void list_devices(Report& report);
-void docs(const std::string& folder, Report& report);
+void docs(const std::string& page, const std::string& folder, Report& report);
 
 }  // namespace cosmati::tools

@@ -60,7 +60,8 @@ cosmati::Error refusal(const CLI::App& app, const CLI::ParseError& problem, cons
     const std::string all = fmt::format("the commands are {}", fmt::join(known, ", "));
     for (const std::string& word : words) {
       if (word[0] == '-') continue;
-      const std::string near = cosmati::support::suggest(word, known);
+      const bool option = app.get_option_no_throw("--" + word) != nullptr;  // help, version
+      const std::string near = option ? fmt::format("cosmati --{}", word) : cosmati::support::suggest(word, known);
       return error(fmt::format("there is no command '{}'", word), near.empty() ? all : near);
     }
     return words.empty() ? error("no command is given", all) : error(problem.what(), "cosmati --help");
@@ -101,7 +102,7 @@ int main(int argc, char** argv) {
   RunOptions run_options;
   cosmati::tools::TuneOptions tune_options;
   std::vector<std::string> files;
-  std::string as = "kernel", folder, save;
+  std::string as = "kernel", folder, page, save;
 
   CLI::App* run = app.add_subcommand("run", "Run a program and print one line an output: name dtype[extents] min max mean nan");
   add_invocation(run, invocation);
@@ -128,9 +129,14 @@ int main(int argc, char** argv) {
   CLI::App* plan = app.add_subcommand("plan", "Print the plan of a program at these arguments");
   add_invocation(plan, invocation);
   plan->add_option("--save", save, "write the plan as JSON, for --plan")->type_name("F.json");
-  plan->footer(std::string("\n") + argument_help +
-               "\nExamples:\n  cosmati plan softmax 'x=f32[1024,4096]:zeros'\n  cosmati plan softmax x=x.npy --save p.json\n\n" +
-               exit_help);
+  plan->footer(
+      std::string(
+          "\nA phase gives each of its axes as digits (resource, stride, extent): grid, spread over the workers; lane, next to\n"
+          "each other in a vector; reg, next to each other in registers; step, one after the other in a loop. `home` says where\n"
+          "a value is kept, `streaming` whether reductions were joined, `domain` for which arguments the plan holds.\n\n") +
+      argument_help +
+      "\nExamples:\n  cosmati plan softmax 'x=f32[1024,4096]:zeros'\n  cosmati plan softmax x=x.npy --save p.json\n\n" +
+      exit_help);
 
   CLI::App* emit = app.add_subcommand("emit", "Print what a program becomes at these arguments");
   add_invocation(emit, invocation);
@@ -168,9 +174,10 @@ int main(int argc, char** argv) {
   devices->footer(std::string("\nExamples:\n  cosmati devices\n  cosmati devices --json\n\n") + exit_help);
   CLI::App* docs =
       app.add_subcommand("docs", "Print the reference, from the tables of operations, reducers, types, errors and knobs");
+  docs->add_option("page", page, "one page: dtypes, errors, knobs, ops, programs, reducers (default: all)")->type_name("PAGE");
   docs->add_option("--write", folder, "write one page a file into this folder instead")->type_name("FOLDER");
-
-  docs->footer(std::string("\nExamples:\n  cosmati docs\n  cosmati docs --write docs/reference\n\n") + exit_help);
+  docs->footer(std::string("\nExamples:\n  cosmati docs\n  cosmati docs programs\n  cosmati docs --write docs/reference\n\n") +
+               exit_help);
 
   for (CLI::App* command : {run, check, plan, emit, tune, calibrate, devices, docs})
     command->add_flag("--json", json, "print one JSON object");
@@ -192,7 +199,7 @@ int main(int argc, char** argv) {
     if (tune->parsed()) cosmati::tools::tune(invocation, tune_options, report);
     if (calibrate->parsed()) cosmati::tools::calibrate(save, report);
     if (devices->parsed()) cosmati::tools::list_devices(report);
-    if (docs->parsed()) cosmati::tools::docs(folder, report);
+    if (docs->parsed()) cosmati::tools::docs(page, folder, report);
   } catch (...) {
     report.error(std::current_exception());
   }

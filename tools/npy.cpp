@@ -250,7 +250,9 @@ Array read_npy(const std::string& path) {
   std::shared_ptr<void> memory(map, [size](void* p) { ::munmap(p, size); });
   const std::string_view text(static_cast<const char*>(map), size);
 
-  if (text.substr(0, magic.size()) != magic) bad_file(path, "not a .npy file: it does not begin with \\x93NUMPY");
+  if (text.substr(0, magic.size()) != magic)
+    bad_file(path, "not a .npy file: it does not begin with \\x93NUMPY",
+             text.substr(0, 2) == "PK" ? "numpy.savez made an archive; numpy.save writes one array" : "numpy.save writes one");
   const int major = static_cast<unsigned char>(text[6]);
   if (major < 1 || major > 3) bad_file(path, fmt::format("version {} of .npy is not known (1 to 3 are)", major));
   const std::size_t length_bytes = major == 1 ? 2 : 4;

@@ -143,11 +143,21 @@ Call::Call(PyFunction& function, nb::args args, nb::kwargs kwargs) : owner_(func
 }
 
 void Call::take_out(nb::handle out) {
+  if (PyTuple_Check(out.ptr()) || PyList_Check(out.ptr())) {
+    const auto arrays = nb::borrow<nb::sequence>(out);
+    if (nb::len(arrays) != signature_.outs.size())
+      refuse(owner_.name() + " has " + counted(signature_.outs.size(), "output") + " (" + names_of(signature_, signature_.outs) +
+                 "), and out= holds " + std::to_string(nb::len(arrays)),
+             "pass one for each, None where the library shall make it");
+    for (std::size_t i = 0; i < signature_.outs.size(); ++i)
+      if (nb::object array = arrays[i]; !array.is_none()) objects_[signature_.outs[i]] = array;
+    return;
+  }
   if (!PyDict_Check(out.ptr())) {
     if (signature_.outs.size() != 1)
       refuse(owner_.name() + " has " + counted(signature_.outs.size(), "output") + " (" + names_of(signature_, signature_.outs) +
                  "), and out= is one array",
-             "pass a dict of arrays by their names");
+             "pass a tuple of arrays, or a dict of them by their names");
     objects_[signature_.outs[0]] = nb::borrow(out);
     return;
   }

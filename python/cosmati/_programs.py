@@ -1,6 +1,7 @@
 # Where programs come from: a spec, a text, or a Python function.
 # SPDX-License-Identifier: Apache-2.0
 """Ways to programs."""
+import inspect
 import os
 from typing import Any, Callable, Dict, Mapping, Optional, Union, overload
 
@@ -28,6 +29,18 @@ def _options(
         "cache": None if cache is None else os.fspath(cache),
         "jit": jit,
     }
+
+
+def _refuse_parameters(function: Callable[..., Any]) -> None:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # not known of this callable
+        return
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if needed:
+        what = f"the function that describes a program has no parameters, and this one has {', '.join(needed)}"
+        hint = f'declare arrays and scalars inside, as in {needed[0]} = cosmati.input("{needed[0]}", cosmati.f32, [row])'
+        raise Error(f"bad_argument: {what}. Hint: {hint}", "bad_argument", what, hint)
 
 
 def load(
@@ -99,6 +112,7 @@ def program(
     if source is None:
         return lambda function: program(function, name=name, **told)
     if callable(source):
+        _refuse_parameters(source)
         return _private._capture(name or source.__name__, source, _options(**told))
     if not isinstance(source, str):
         raise Error(f"a program is a text or a function, not an object of type {type(source).__name__}", "bad_argument")

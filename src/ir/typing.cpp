@@ -77,7 +77,7 @@ void Builder::refuse_unfinished(const Axes& axes, const std::vector<ValueId>& ar
         ErrorCode::unfinished_reduction, where,
         fmt::format("{} exists only when every instance of {} has finished; it is joined here with {}, which still has {}",
                     reduced, axis, other, axis),
-        fmt::format("store it, or combine it with values that are reduced over {} too", axis));
+        fmt::format("leave {0} out of parallel, or combine it with values that are reduced over {0} too", axis));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/describe.h"
 #include "language/names.h"
 #include "support/check.h"
 #include "support/overloaded.h"
@@ -164,7 +165,13 @@ void Elaborator::name_value(std::string_view name, ir::ValueId value) {
 }
 
 void Elaborator::statement(const Let& let, Scope& scope) {
-  for (const Name& name : let.names) scope.check_free(name);
+  for (const Name& name : let.names) {
+    const Scope::Entry* entry = scope.find(name.text);
+    const ir::TensorId* tensor = entry ? std::get_if<ir::TensorId>(&entry->entity) : nullptr;
+    const bool stored = tensor && builder_.program()[*tensor].access != ir::Access::in;
+    scope.check_free(
+        name, stored ? fmt::format("store to it by its index: {} = ...", ir::describe_shape(builder_.program(), *tensor)) : "");
+  }
   const Values values = eval_many(let.value, scope, let.names.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     scope.declare(let.names[i], values[i]);

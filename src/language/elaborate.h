@@ -37,10 +37,11 @@ class Scope {
   const Entry* find(std::string_view name) const;
   void set(std::string_view name, Entity entity, Pos pos);  // replaces
   void declare(const Name& name, Entity entity);            // throws Error{redefined}
-  void check_free(const Name& name) const;
+  void check_free(const Name& name, const std::string& hint = {}) const;
   std::size_t mark() const { return added_.size(); }
   void rewind(std::size_t mark);
   std::vector<std::string> names() const;
+  std::vector<std::string> axes() const;
 
   std::optional<Where> call_site;
   bool sees_types = false;        // the program's dtype variables
@@ -85,7 +86,7 @@ class Elaborator {
   ir::ValueId eval_index(const Expr& expr, Scope& scope);
   ir::ValueId eval_replace(const Expr& expr, Scope& scope);
   std::vector<ir::Index> index_of(const std::vector<ExprId>& items, std::size_t first, Scope& scope);
-  ir::AxisId axis_named(const Name& name, const Scope& scope) const;
+  ir::AxisId axis_named(const Name& name, const Scope& scope, const std::string& hint = {}) const;
   [[noreturn]] void fail_unknown(const Name& name, const Scope& scope, const std::string& what) const;
 
   // ---- calls, defs, reducers (eval_call.cpp) ----

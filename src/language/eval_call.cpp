@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "language/elaborate.h"
+#include "language/elsewhere.h"
 #include "language/names.h"
 #include "language/operators.h"
 #include "support/suggest.h"
@@ -61,13 +62,18 @@ std::vector<ir::AxisId> Elaborator::axis_args(const Expr& expr, std::size_t firs
     throw Error(
         ErrorCode::no_such_axis, scope.where(expr.pos), fmt::format("{} names no axis to reduce over", expr.text),
         fmt::format("name the axes after the value{}: {}({}, col)", first == 1 ? "" : "s", expr.text, first == 1 ? "x" : "x, y"));
+  const std::string_view pair = pair_of(expr.text);
+  const std::string hint = first == 0     ? "name an axis: extent(col)"
+                           : pair.empty() ? fmt::format("axes are named after the value{}", first == 1 ? "" : "s")
+                                          : fmt::format("axes are named after the value; of two values write {}", pair);
   std::vector<ir::AxisId> axes;
   for (std::size_t i = first; i < expr.args.size(); ++i) {
     const Expr& arg = scope.file()[expr.args[i]];
     if (arg.kind != ExprKind::name)
       throw Error(ErrorCode::no_such_axis, scope.where(arg.pos),
-                  fmt::format("{} reduces over axes, and this is not the name of one", expr.text));
-    axes.push_back(axis_named({arg.text, arg.pos}, scope));
+                  fmt::format("{} {} axes, and this is not the name of one", expr.text, first == 0 ? "is of" : "reduces over"),
+                  hint);
+    axes.push_back(axis_named({arg.text, arg.pos}, scope, hint));
     if (std::count(axes.begin(), axes.end(), axes.back()) > 1)
       throw Error(ErrorCode::repeated_axis, scope.where(arg.pos), fmt::format("axis {} is reduced twice", arg.text));
   }
@@ -157,7 +163,8 @@ Values Elaborator::eval_call(const Expr& expr, Scope& scope) {
     for (const DefDecl& d : home->defs) candidates.emplace_back(d.name.text);
     for (const ReducerDecl& r : home->reducers) candidates.emplace_back(r.name.text);
   }
-  std::string hint = support::suggest(name, candidates);
+  std::string hint(function_elsewhere(name));
+  if (hint.empty()) hint = support::suggest(name, candidates);
   if (hint.empty()) hint = fmt::format("write it as a def: def {}(x) = ...", name);
   throw Error(ErrorCode::unknown_name, where, fmt::format("nothing declares the function {}", name), hint);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "language/elaborate.h"
+#include "language/elsewhere.h"
 #include "language/names.h"
 #include "support/overloaded.h"
 #include "support/suggest.h"
@@ -84,10 +85,14 @@ Values Elaborator::eval_any(ExprId id, Scope& scope) {
 }
 
 void Elaborator::fail_unknown(const Name& name, const Scope& scope, const std::string& what) const {
-  std::string hint = support::suggest(name.text, scope.names());
+  std::string hint(value_elsewhere(name.text));
+  if (hint.empty()) hint = support::suggest(name.text, scope.names());
   if (hint.empty() && (is_builtin(name.text) || scope.file().find_def(name.text) || scope.file().find_reducer(name.text)))
     hint = fmt::format("{} is a function: call it", name.text);
   if (hint.empty() && scope.visible) hint = scope.visible;
+  if (hint.empty() && what == "the axis")
+    if (const std::vector<std::string> axes = scope.axes(); !axes.empty())
+      hint = fmt::format("the axes here are {}", fmt::join(axes, ", "));
   throw Error(ErrorCode::unknown_name, scope.where(name.pos), fmt::format("nothing declares {} {}", what, name.text), hint);
 }
 
@@ -161,14 +166,15 @@ ir::ValueId Elaborator::eval_index(const Expr& expr, Scope& scope) {
   return builder_.load(*tensor, std::move(index), otherwise, where);
 }
 
-ir::AxisId Elaborator::axis_named(const Name& name, const Scope& scope) const {
+ir::AxisId Elaborator::axis_named(const Name& name, const Scope& scope, const std::string& hint) const {
   const Scope::Entry* entry = scope.find(name.text);
   if (!entry) fail_unknown(name, scope, "the axis");
   if (const ir::AxisId* axis = std::get_if<ir::AxisId>(&entry->entity)) return *axis;
   const bool pack = std::holds_alternative<Pack>(entry->entity);
   throw Error(ErrorCode::no_such_axis, scope.where(name.pos),
               pack ? fmt::format("{} stands for any number of axes; one axis is needed here", name.text)
-                   : fmt::format("{} is not an axis", name.text));
+                   : fmt::format("{} is not an axis", name.text),
+              hint);
 }
 
 ir::ValueId Elaborator::eval_replace(const Expr& expr, Scope& scope) {

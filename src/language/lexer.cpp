@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "language/elsewhere.h"
+
 namespace cosmati::language {
 namespace {
 
@@ -143,7 +145,7 @@ class Lexer {
     const char c = text_[at_];
     if (c == '!') fail("`!` is not an operator", "write not x, or x != y");
     if (c < ' ' || c == 127) fail(fmt::format("the byte 0x{:02x} can not stand here", static_cast<unsigned>(c)));
-    fail(fmt::format("`{}` can not stand here", c), c == '?' ? "write where(c, x, y)" : "");
+    fail(fmt::format("`{}` can not stand here", c), std::string(symbol_elsewhere(c)));
   }
 
   std::string_view text_;

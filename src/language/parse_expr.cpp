@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "language/elsewhere.h"
 #include "language/operators.h"
 #include "language/parser.h"
 
@@ -148,7 +149,8 @@ ExprId ExprParser::primary() {
       tokens_.take();
       return add({.kind = ExprKind::boolean, .pos = token.pos, .integer = token.text == "true"});
     }
-    if (!is_any && is_reserved(token.text)) tokens_.fail_expected("an expression");
+    if (!is_any && is_reserved(token.text))
+      tokens_.fail_expected("an expression", std::string(tokens_.at_symbol("(", 1) ? function_elsewhere(token.text) : ""));
     if (tokens_.at_symbol("(", 1)) return call();
     tokens_.take();
     if (!tokens_.take_symbol(".")) return add({.kind = ExprKind::name, .pos = token.pos, .text = token.text});
@@ -173,6 +175,7 @@ ExprId ExprParser::primary() {
   if (token.text == before && token.text == "&") hint = "write x and y";
   if (token.text == before && token.text == "|") hint = "write x or y";
   if (token.text == before && token.text == "*") hint = "write pow(x, y)";
+  if (token.text == ":") hint = "an index names its axes: x[row, col]";
   if (token.kind == TokenKind::separator && token.text == "\n") hint = "a line ends a statement, except inside ( ) and [ ]";
   tokens_.fail_expected("an expression", hint);
 }

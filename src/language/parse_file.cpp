@@ -4,6 +4,7 @@
 
 #include "language/names.h"
 #include "language/parser.h"
+#include "support/suggest.h"
 
 namespace cosmati::language {
 namespace {
@@ -21,7 +22,7 @@ class FileParser {
       else if (tokens_.take_word("reducer"))
         file_.reducers.push_back(reducer());
       else
-        tokens_.fail_expected("`program`, `def` or `reducer`");
+        tokens_.fail_expected("`program`, `def` or `reducer`", tokens_.at_symbol("//") ? "a comment begins with #" : "");
       tokens_.expect_end_of_statement("the declaration");
     }
   }
@@ -83,6 +84,8 @@ class FileParser {
     }
     result.name = tokens_.expect_name("a parameter");
     tokens_.expect_symbol(":", "and a type after the parameter");
+    if (const std::string near = support::suggest_dtype(tokens_.peek().text); is_reserved(tokens_.peek().text) && !near.empty())
+      tokens_.fail(ErrorCode::unknown_name, tokens_.peek().pos, fmt::format("there is no type `{}`", tokens_.peek().text), near);
     result.type = tokens_.expect_name("a type");
     result.is_tensor = access;
     if (!access) {
@@ -191,7 +194,7 @@ class FileParser {
       store.tensor = tokens_.expect_name("a tensor");
       tokens_.take();
       store.index = exprs_.index_list();
-      tokens_.expect_symbol("=", "and the value to store");
+      tokens_.expect_symbol("=", "and the value to store", "an inout is read and stored: y[row] = y[row] + x");
       store.value = exprs_.expression();
       return store;
     }

@@ -28,10 +28,10 @@ void Scope::set(std::string_view name, Entity entity, Pos pos) {
   if (entries_.insert_or_assign(name, Entry{std::move(entity), pos}).second) added_.push_back(name);
 }
 
-void Scope::check_free(const Name& name) const {
+void Scope::check_free(const Name& name, const std::string& hint) const {
   if (const Entry* entry = find(name.text))
     throw Error(ErrorCode::redefined, where(name.pos), fmt::format("{} is already {} here", name.text, kind_of(entry->entity)),
-                fmt::format("choose another name, for example {}_", name.text),
+                hint.empty() ? fmt::format("choose another name, for example {}_", name.text) : hint,
                 fmt::format("It is declared at line {}", entry->pos.line));
 }
 
@@ -47,6 +47,14 @@ void Scope::rewind(std::size_t mark) {
 std::vector<std::string> Scope::names() const {
   std::vector<std::string> result;
   for (const auto& [name, entry] : entries_) result.emplace_back(name);
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+std::vector<std::string> Scope::axes() const {
+  std::vector<std::string> result;
+  for (const auto& [name, entry] : entries_)
+    if (std::holds_alternative<ir::AxisId>(entry.entity)) result.emplace_back(name);
   std::sort(result.begin(), result.end());
   return result;
 }

@@ -100,9 +100,7 @@ Signature signature_of(const File& file, const ProgramDecl& program) {
     if (std::find(types.begin(), types.end(), type) != types.end()) {
       p.variable = type;
     } else if (p.dtype = dtype_from_name(type); !p.dtype) {
-      std::vector<std::string> candidates = types;
-      for (const DTypeInfo& row : dtype_table) candidates.emplace_back(row.name);
-      std::string hint = support::suggest(type, candidates);
+      std::string hint = support::suggest_dtype(type, types);
       if (hint.empty()) hint = fmt::format("declare it: program {}<{}: float>", program.name.text, type);
       throw Error(ErrorCode::unknown_name, file.where(param.type.pos), fmt::format("nothing declares the type {}", type), hint);
     }

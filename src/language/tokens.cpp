@@ -85,7 +85,10 @@ void Tokens::expect_end_of_statement(const std::string& context) {
   if (peek().kind == TokenKind::separator)
     take();
   else if (!at_symbol("}") && peek().kind != TokenKind::end)
-    fail_expected(fmt::format("the end of the line after {}", context));
+    fail_expected(fmt::format("the end of the line after {}", context), at_word("if") ? "write where(c, x, y)"
+                                                                        : at_word("else")
+                                                                            ? "else stands after an index: x[row, col] else 0"
+                                                                            : "");
 }
 
 void Tokens::fail(ErrorCode code, Pos pos, const std::string& message, const std::string& hint) const {

@@ -45,6 +45,13 @@ bool in_class(DType t, language::TypeClass c) {
   return false;
 }
 
+std::string types_of(language::TypeClass c) {
+  std::string names;
+  for (int i = 0; i < dtype_count; ++i)
+    if (in_class(static_cast<DType>(i), c)) names += (names.empty() ? "" : ", ") + std::string(dtype_table[i].name);
+  return names;
+}
+
 // Whether the distances that strides span are numbers of bytes at all.
 void check_reach(const TensorView& view, const ir::Tensor& tensor) {
   if (view.strides.empty() || view.elements() == 0) return;
@@ -172,7 +179,8 @@ language::Binding bind_types(const language::Signature& signature, Matched match
     if (!in_class(it->second, klass))
       refuse(ErrorCode::type_mismatch, from[variable]->where,
              fmt::format("{} is {}, but {} takes {} types for {}", from[variable]->name, name(it->second), signature.name,
-                         klass == language::TypeClass::any_float ? "float" : "integer", variable));
+                         klass == language::TypeClass::any_float ? "float" : "integer", variable),
+             "the types are " + types_of(klass));
   }
   return binding;
 }

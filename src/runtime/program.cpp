@@ -25,6 +25,13 @@ std::vector<Program> wrap(const std::string& text, const std::string& file) {
   return programs;
 }
 
+std::vector<Program> read(const std::string& file) {
+  std::vector<Program> programs = wrap(support::read_file(file), file);
+  if (programs.empty())
+    throw Error(ErrorCode::syntax, {file, 0, 0}, fmt::format("{} holds no program", file), "write `program NAME(...) { ... }`");
+  return programs;
+}
+
 std::string listed(const std::vector<Program>& programs) {
   std::string names;
   for (const Program& program : programs) names += (names.empty() ? "" : ", ") + program.name();
@@ -34,11 +41,11 @@ std::string listed(const std::vector<Program>& programs) {
 // The programs of a spec, and the name asked for among them.
 std::pair<std::vector<Program>, std::string> resolve(const std::string& spec) {
   std::error_code ec;
-  if (std::filesystem::exists(spec, ec)) return {wrap(support::read_file(spec), spec), ""};
+  if (std::filesystem::exists(spec, ec)) return {read(spec), ""};
   std::size_t colon = spec.rfind(':');
   if (colon != std::string::npos && std::filesystem::exists(spec.substr(0, colon), ec)) {
     std::string file = spec.substr(0, colon);
-    return {wrap(support::read_file(file), file), spec.substr(colon + 1)};
+    return {read(file), spec.substr(colon + 1)};
   }
   for (const auto& [name, text] : runtime::shipped())
     if (name == spec || name + ".tile" == spec) return {wrap(std::string(text), name + ".tile"), ""};
@@ -74,7 +81,6 @@ std::vector<Program> parse(const std::string& text, const std::string& file) { r
 
 Program load(const std::string& spec) {
   auto [programs, wanted] = resolve(spec);
-  if (programs.empty()) throw Error(ErrorCode::syntax, {spec, 0, 0}, fmt::format("{} holds no program", spec));
   if (wanted.empty()) {
     if (programs.size() == 1) return programs[0];
     throw Error(ErrorCode::unknown_name, {}, fmt::format("{} holds {} programs", spec, programs.size()),

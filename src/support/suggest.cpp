@@ -3,6 +3,9 @@
 #include "support/suggest.h"
 
 #include <algorithm>
+#include <utility>
+
+#include <cosmati/dtype.h>
 
 namespace cosmati::support {
 namespace {
@@ -37,6 +40,22 @@ std::string suggest(std::string_view name, const std::vector<std::string>& candi
     }
   }
   return best.empty() ? "" : "did you mean " + best;
+}
+
+std::string suggest_dtype(std::string_view name, const std::vector<std::string>& others) {
+  constexpr std::pair<std::string_view, std::string_view> elsewhere[] = {
+      {"float", "f32"}, {"double", "f64"}, {"half", "f16"}, {"bfloat16", "bf16"}, {"int", "i32"},
+      {"long", "i64"},  {"short", "i16"},  {"uint", "u32"}, {"byte", "u8"},       {"boolean", "bool"}};
+  for (const auto& [theirs, ours] : elsewhere)
+    if (name == theirs) return "did you mean " + std::string(ours);
+  std::vector<std::string> candidates = others;
+  for (const DTypeInfo& row : dtype_table) candidates.emplace_back(row.name);
+  const std::string near = suggest(name, candidates);
+  const std::size_t digit = name.find_first_of("0123456789");
+  if (!near.empty() || digit == std::string_view::npos || digit == 0) return near;
+  std::string brief(1, name[0]);  // float32, int64_t
+  for (std::size_t i = digit; i < name.size() && name[i] >= '0' && name[i] <= '9'; ++i) brief += name[i];
+  return dtype_from_name(brief) ? "did you mean " + brief : "";
 }
 
 }  // namespace cosmati::support

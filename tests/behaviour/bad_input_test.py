@@ -156,6 +156,8 @@ class BadInput(ToolTest):
             self.run_refused("bad_file", path, "softmax", self.file(path, data))
         self.run_refused("bad_file", "object", "softmax", self.array("object.npy", np.array([None, 1], object)))
         self.run_refused("bad_file", "record", "softmax", self.array("record.npy", np.zeros((3, 4), [("a", "<f4")])))
+        np.savez(self.path / "archive.npz", x=np.zeros((3, 4)))
+        self.run_refused("bad_file", "numpy.save writes one array", "softmax", f"x={self.path / 'archive.npz'}")
         self.run_refused("bad_file", "not a regular file", "softmax", f"x={self.path}")
         self.run_refused("bad_file", "none.npy", "softmax", "x=none.npy")
 

@@ -52,12 +52,24 @@ class CommandLine(ToolTest):
             (["devices", "--sead", "3"], "devices has no option '--sead'", "cosmati devices --help"),
             (["run", "softmax", "--seed", "x"], "--seed", "cosmati run --help"),
             (["run"], "program is required", "cosmati run --help"),
-            (["docs", "ops"], "ops", "cosmati docs --help"),
+            (["docs", "opps"], "there is no page 'opps'", "did you mean ops"),
+            (["docs", "grammar"], "there is no page 'grammar'", "the pages are dtypes, errors, knobs, ops, programs, reducers"),
+            (["docs", "ops", "knobs"], "knobs", "cosmati docs --help"),
+            (["help"], "there is no command 'help'", "cosmati --help"),
+            (["version"], "there is no command 'version'", "cosmati --version"),
+            (["check", self.program("# nothing\n")], "holds no program", "write `program NAME(...) { ... }`"),
+            (["run", "softmax", "x", "=", "x.npy"], "'x' is not of the form name=value", "write name=value, without blanks"),
         ]:
             with self.subTest(arguments=arguments):
                 message = self.refused(*arguments)
                 self.assertIn(what, message)
                 self.assertIn("Hint: " + hint, message)
+
+    def test_a_page_of_the_reference(self):
+        page = call("docs", "ops")
+        self.assertEqual(page.returncode, DONE)
+        self.assertTrue(page.stdout.startswith("# Operations\n"), page.stdout)
+        self.assertIn(page.stdout.strip(), call("docs").stdout)
 
     def test_a_check_of_more_than_a_second_tells_how_much_is_left(self):
         for k in (512, 1024, 2048, 4096, 8192, 16384):

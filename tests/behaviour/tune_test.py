@@ -51,9 +51,9 @@ class Tune(ToolTest):
         self.assertEqual(result.stderr.count("\n"), 1)
 
     def test_the_seed_decides_what_is_tried(self):
-        first, _ = self.tune("--minutes", "0.2", "--most", "6", "--seed", "5")
-        second, _ = self.tune("--minutes", "0.2", "--most", "6", "--seed", "5")
-        other, _ = self.tune("--minutes", "0.2", "--most", "6", "--seed", "6")
+        first, _ = self.tune("--minutes", "1", "--most", "6", "--seed", "5")  # its number ends it, on a busy machine too
+        second, _ = self.tune("--minutes", "1", "--most", "6", "--seed", "5")
+        other, _ = self.tune("--minutes", "1", "--most", "6", "--seed", "6")
         self.assertEqual(first["tried"], second["tried"])
         self.assertNotEqual(first["tried"], other["tried"])
 

@@ -241,7 +241,7 @@ class Interruptions(BenchTest):
                 time.sleep(0.1)
             time.sleep(1)
             process.send_signal(signal_number)
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=120)
             self.assertEqual(process.returncode, 130, err)
             self.assertIn("interrupted", err)
             (written,) = out.glob("*/results.json")

@@ -394,6 +394,16 @@ class Mistakes(unittest.TestCase):
         with self.assertRaisesRegex(co.Error, "belongs inside the body of a program"):
             output("y", f32, [outside])
 
+    def test_the_function_of_a_program_has_no_parameters(self):
+        with self.assertRaises(co.Error) as raised:
+            @co.program
+            def scaled(x, k=2):
+                pass
+        self.assertEqual(raised.exception.code, "bad_argument")
+        self.assertIn("has no parameters, and this one has x", raised.exception.what)
+        self.assertIn('x = cosmati.input("x", cosmati.f32, [row])', raised.exception.hint)
+        co.program(lambda *ignored, k=2: None)  # nothing that a call would have to give
+
     def test_exceptions_of_the_body_come_through(self):
         def p():
             Axis("row")
