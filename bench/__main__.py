@@ -5,10 +5,14 @@ import argparse
 import ast
 import dataclasses
 import fnmatch
+import importlib.metadata
 import importlib.util
 import os
 import pathlib
+import re
 import sys
+
+from bench.core.declare import Benchmark, Speed, name_of, problems
 
 HERE = pathlib.Path(__file__).resolve().parent
 DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -44,10 +48,8 @@ def find(name):
     raise BadInput(f"there is no benchmark {name}; there are {', '.join(files)}, and the paths of Python files")
 
 
-def declared(name, path):
-    """The `benchmark` of a file. Raises BadInput for one that declares none or a wrong one."""
-    from bench.core.declare import Benchmark, problems
-
+def declared(name, path, seed=None):
+    """The `benchmark` of a file, of this seed where it depends on one. Raises BadInput for one that declares none or a wrong one."""
     spec = importlib.util.spec_from_file_location(f"bench_declared_{name}", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
@@ -56,6 +58,8 @@ def declared(name, path):
     except Exception as problem:
         raise BadInput(f"{path} cannot be loaded: {type(problem).__name__}: {problem}") from problem
     benchmark = getattr(module, "benchmark", None)
+    if callable(benchmark):
+        benchmark = benchmark(seed or 0)
     if not isinstance(benchmark, Benchmark):
         raise BadInput(f"{path} declares no `benchmark = Benchmark(...)`")
     for problem in problems(benchmark):
@@ -63,14 +67,34 @@ def declared(name, path):
     return benchmark
 
 
+def only(cases, bars, pattern):
+    """The bars that a regular expression finds, by what they say or their case, and the cases that it finds or that those bars need."""
+    try:
+        found = re.compile(pattern).search
+    except re.error as problem:
+        raise BadInput(f"--only {pattern} is no regular expression: {problem}") from None
+    kept = [bar for bar in bars if found(bar.what) or found(getattr(bar, "case", ""))]
+    needed = {getattr(bar, "case", None) for bar in kept}
+    cases = [case for case in cases if case.name in needed or found(case.name)]
+    if not kept and not cases:
+        raise BadInput(f"--only {pattern} finds no bar and no case")
+    return cases, kept
+
+
+def is_there(bar, cases, variants):
+    """Whether what a bar compares is still there after the choices of the command line."""
+    for case in cases:
+        if case.name == bar.case:
+            return {bar.variant, *bar.against} <= {name_of(variant) for variant in case.variants or variants}
+    return False
+
+
 def chosen(benchmark, options):
     """The benchmark with what the command line says instead."""
-    from bench.core.declare import problems
-
     changes = {
         name: value
         for name, value in {
-            "rounds": options.rounds, "samples": options.samples, "seed": options.seed,
+            "rounds": options.rounds, "samples": options.samples, "seed": options.seed, "minutes": options.minutes,
             "target_s": None if options.target_ms is None else options.target_ms / 1000,
             "cold": None if options.memory is None else options.memory == "cold",
             "metrics": tuple(options.metric) if options.metric else None,
@@ -78,20 +102,28 @@ def chosen(benchmark, options):
         if value is not None
     }  # fmt: skip
     settings = dataclasses.replace(benchmark.settings, **changes)
-    cases, variants = list(benchmark.cases), list(benchmark.variants)
+    cases, variants, bars = list(benchmark.cases), list(benchmark.variants), list(benchmark.bars)
+    if options.only:
+        cases, bars = only(cases, bars, options.only)
     if options.case:
         cases = [case for case in cases if any(fnmatch.fnmatch(case.name, pattern) for pattern in options.case)]
         if not cases:
             raise BadInput(f"no case matches {' or '.join(options.case)}; there are {', '.join(case.name for case in benchmark.cases)}")
     if options.variant:
         for name in options.variant:
-            if name not in benchmark.names():
-                raise BadInput(f"there is no variant {name}; there are {', '.join(benchmark.names())}")
-        variants = [variant for variant, name in zip(variants, benchmark.names()) if name in options.variant]
+            if name not in benchmark.all_names():
+                raise BadInput(f"there is no variant {name}; there are {', '.join(benchmark.all_names())}")
+        variants = [variant for variant in variants if name_of(variant) in options.variant]
+        cases = [
+            case if case.variants is None or callable(case.variants)
+            else dataclasses.replace(case, variants=[variant for variant in case.variants if name_of(variant) in options.variant])
+            for case in cases
+        ]  # fmt: skip
+    bars = [bar for bar in bars if not isinstance(bar, Speed) or is_there(bar, cases, variants)]
     baseline = options.baseline or benchmark.baseline
     if options.baseline is None and options.variant and baseline not in options.variant:
         baseline = None
-    benchmark = dataclasses.replace(benchmark, cases=cases, variants=variants, settings=settings, baseline=baseline)
+    benchmark = dataclasses.replace(benchmark, cases=cases, variants=variants, settings=settings, baseline=baseline, bars=bars)
     for problem in problems(benchmark):
         raise BadInput(problem)
     return benchmark
@@ -102,11 +134,20 @@ def peers_of(benchmark):
     from bench.core.peers import load_peers
 
     peers = load_peers()
-    names = [name for name in benchmark.variants if isinstance(name, str)]
+    variants = [*benchmark.variants, *(variant for case in benchmark.cases for variant in benchmark.variants_of(case))]
+    names = list(dict.fromkeys(name for name in variants if isinstance(name, str)))
     for name in names:
         if name not in peers:
             raise BadInput(f"there is no peer {name}; the peers are {', '.join(sorted(peers))}")
     return [peers[name] for name in names]
+
+
+def installed(requirement):
+    try:
+        importlib.metadata.version(re.split("[^A-Za-z0-9_.-]", requirement)[0])
+        return True
+    except importlib.metadata.PackageNotFoundError:
+        return False
 
 
 def parse(arguments):
@@ -122,12 +163,15 @@ def parse(arguments):
     parser.add_argument("--metric", action="append", metavar="M", help="e2e_batch, e2e_single, gpu_batch, gpu_single; may be repeated")
     parser.add_argument("--cold", dest="memory", action="store_const", const="cold", help="go through more memory than the last-level cache")
     parser.add_argument("--warm", dest="memory", action="store_const", const="warm", help="repeat on the same arrays")
+    parser.add_argument("--only", metavar="REGEX", help="only the bars and cases that it finds")
+    parser.add_argument("--minutes", type=float, metavar="N", help="how long it may take: fewer rounds, then fewer cases")
     parser.add_argument("--case", action="append", metavar="GLOB", help="only these cases; may be repeated")
     parser.add_argument("--variant", action="append", metavar="NAME", help="only these variants; may be repeated")
     parser.add_argument("--baseline", metavar="NAME", help="the variant that the others are held against")
     parser.add_argument("--threads", type=int, metavar="N", help="how many threads each variant may use (all cores)")
     parser.add_argument("--seed", type=int, metavar="N", help="of inputs and orders")
     parser.add_argument("--requirements", action="store_true", help="print what pip must install for the peers, and do nothing else")
+    parser.add_argument("--targets", action="store_true", help="print what CMake must build, and do nothing else")
     return parser.parse_args(arguments)
 
 
@@ -152,11 +196,18 @@ def main(arguments=None):
         if options.seed is not None and options.seed < 0:
             raise BadInput(f"--seed is {options.seed}; a number from 0 is needed")
         name, path = find(options.name)
-        benchmark = chosen(declared(name, path), options)
+        benchmark = chosen(declared(name, path, options.seed), options)
         peers = peers_of(benchmark)
         if options.requirements:
-            print("\n".join(sorted({line for peer in peers for line in peer.requires})))
+            print("\n".join(sorted({*benchmark.requires, *(line for peer in peers for line in peer.requires)})))
             return DONE
+        if options.targets:
+            print("\n".join(benchmark.targets))
+            return DONE
+        for peer in (peer for peer in peers if peer.name in benchmark.required):
+            for line in peer.requires:
+                if not installed(line):
+                    raise BadInput(f"{line} is not installed, and {peer.name} needs it: a bar on the best peer says nothing without it")
         return run(name, path, benchmark, options)
     except BadInput as problem:
         print(f"bench: {problem}", file=sys.stderr)
@@ -180,8 +231,13 @@ def run(name, path, benchmark, options):
         status = this.execute()
     except results.BadResults as problem:
         raise BadInput(str(problem)) from problem
-    print((folder / "table.md").read_text())
+    if this.document["bars"]:
+        print("\n".join(results.bar_table(this.document["bars"])), results.bar_counts(this.document["bars"]) + ".", sep="\n\n")
+    else:
+        print((folder / "table.md").read_text())
     print(f"results: {provenance.shown(folder)}")
+    if status == "complete" and this.document["reason"]:
+        print(f"bench: {this.document['reason']}", file=sys.stderr)
     if status == "failed":
         print(f"bench: failed: {this.document['reason']}", file=sys.stderr)
     if status == "incomplete":

@@ -108,7 +108,7 @@ class Calibration {
     profile["measured"] = now();
     profile["load_before"] = load();
     steps_ = launches() + throughputs();
-    for (int threads : counts_) steps_ += 3 * static_cast<int>(levels_for(threads).size());
+    for (int threads : counts_) steps_ += 4 * static_cast<int>(levels_for(threads).size());
     profile["bandwidth"] = bandwidth();
     profile["launch"] = launch();
     profile["throughput"] = throughput();
@@ -138,13 +138,14 @@ class Calibration {
 
   Json bandwidth() {
     Json rows = Json::array();
-    report_.line(
-        fmt::format("{:<8}{:>8}{:>14}{:>10}{:>10}{:>10}  GB/s", "level", "threads", "bytes each", "read", "write", "copy"));
+    report_.line(fmt::format("{:<8}{:>8}{:>14}{:>10}{:>10}{:>10}{:>10}  GB/s", "level", "threads", "bytes each", "read", "write",
+                             "copy", "bypass"));
     for (int threads : counts_)
       for (const Level& level : levels_for(threads)) {
         Json row = {{"level", level.name}, {"threads", threads}, {"thread_bytes", level.thread_bytes}};
         std::string line = fmt::format("{:<8}{:>8}{:>14}", level.name, threads, level.thread_bytes);
-        for (const auto& [stream, name] : {std::pair(Stream::read, "read"), {Stream::write, "write"}, {Stream::copy, "copy"}}) {
+        for (const auto& [stream, name] :
+             {std::pair(Stream::read, "read"), {Stream::write, "write"}, {Stream::copy, "copy"}, {Stream::bypass, "bypass"}}) {
           const Measured m = step([&, s = stream] { return stream_gb_s(s, level.thread_bytes, threads, samples, sample_s); });
           row[fmt::format("{}_gb_s", name)] = json_of(m);
           line += fmt::format("{:>10.1f}", m.median);

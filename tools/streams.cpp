@@ -1,5 +1,5 @@
-// One loop a stream and vector width; the widest that the processor has runs. A barrier for the compiler in every turn keeps it
-// from making library calls of the loops, or nothing at all. SPDX-License-Identifier: Apache-2.0
+// Every thread goes through memory of its own; rates of the same moments are added.
+// SPDX-License-Identifier: Apache-2.0
 #include "tools/streams.h"
 
 #include <fmt/format.h>
@@ -22,86 +22,37 @@ namespace cosmati::tools {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Vector = std::int32_t __attribute__((vector_size(64), may_alias));
-constexpr std::int64_t vector_bytes = 64, unrolled = 4;
-
-// `count` vectors, a multiple of four.
-using Pass = void(Vector* to, const Vector* from, std::int64_t count);
-
-#define STREAMS(width, target)                                                    \
-  target void read_##width(Vector* to, const Vector* from, std::int64_t count) {  \
-    Vector a = {}, b = {}, c = {}, d = {};                                        \
-    for (std::int64_t i = 0; i < count; i += unrolled) {                          \
-      a ^= from[i];                                                               \
-      b ^= from[i + 1];                                                           \
-      c ^= from[i + 2];                                                           \
-      d ^= from[i + 3];                                                           \
-    }                                                                             \
-    *to = (a ^ b) ^ (c ^ d);                                                      \
-    asm volatile("" : : "r"(to) : "memory");                                      \
-  }                                                                               \
-  target void write_##width(Vector* to, const Vector* from, std::int64_t count) { \
-    const Vector value = *from;                                                   \
-    for (std::int64_t i = 0; i < count; i += unrolled) {                          \
-      for (int k = 0; k < unrolled; ++k) to[i + k] = value;                       \
-      asm volatile("" : : "r"(to) : "memory");                                    \
-    }                                                                             \
-  }                                                                               \
-  target void copy_##width(Vector* to, const Vector* from, std::int64_t count) {  \
-    for (std::int64_t i = 0; i < count; i += unrolled) {                          \
-      for (int k = 0; k < unrolled; ++k) to[i + k] = from[i + k];                 \
-      asm volatile("" : : "r"(to) : "memory");                                    \
-    }                                                                             \
-  }
-
-STREAMS(plain, )
-#if defined(__x86_64__)
-STREAMS(avx2, __attribute__((target("avx2"))))
-STREAMS(avx512, __attribute__((target("avx512f"))))
-#endif
-#undef STREAMS
-
-Pass* pass_of(Stream stream) {
-  Pass* plain[] = {read_plain, write_plain, copy_plain};
-  const auto at = static_cast<std::size_t>(stream);
-#if defined(__x86_64__)
-  Pass* avx2[] = {read_avx2, write_avx2, copy_avx2};
-  Pass* avx512[] = {read_avx512, write_avx512, copy_avx512};
-  if (__builtin_cpu_supports("avx512f")) return avx512[at];
-  if (__builtin_cpu_supports("avx2")) return avx2[at];
-#endif
-  return plain[at];
-}
-
 double since_s(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 struct Free {
   void operator()(void* p) const { std::free(p); }
 };
-class Vectors {
+class Bytes {
  public:
-  explicit Vectors(std::int64_t count)
-      : count_(count), memory_(std::aligned_alloc(4096, static_cast<std::size_t>((count * vector_bytes + 4095) / 4096 * 4096))) {
+  explicit Bytes(std::int64_t count)
+      : count_(static_cast<std::size_t>((count + 4095) / 4096 * 4096)), memory_(std::aligned_alloc(4096, count_)) {
     if (!memory_) throw std::bad_alloc();
   }
-  Vector* get() const { return static_cast<Vector*>(memory_.get()); }
-  void fill() const { std::memset(memory_.get(), 1, static_cast<std::size_t>(count_ * vector_bytes)); }
+  void* get() const { return memory_.get(); }
+  void fill() const { std::memset(memory_.get(), 1, count_); }
 
  private:
-  std::int64_t count_;
+  std::size_t count_;
   std::unique_ptr<void, Free> memory_;
 };
 
+bool copies(Stream stream) { return stream == Stream::copy || stream == Stream::bypass; }
+
 // What one thread goes through.
 struct Memory {
-  Memory(Stream stream, std::int64_t bytes)
-      : count(std::max(unrolled, bytes / vector_bytes / (stream == Stream::copy ? 2 : 1) / unrolled * unrolled)),
-        moved(static_cast<double>(count * vector_bytes * (stream == Stream::copy ? 2 : 1))),
-        from(stream == Stream::write ? 1 : count),
-        to(stream == Stream::read ? 1 : count) {}
-  std::int64_t count;
-  double moved;  // bytes of a pass
-  Vectors from, to;
+  Memory(Stream stream, std::int64_t all)
+      : bytes(std::max(vector_room, copies(stream) ? all / 2 : all)),
+        moved(static_cast<double>(copies(stream) ? 2 * bytes : bytes)),
+        from(stream == Stream::write ? vector_room : bytes),
+        to(stream == Stream::read ? vector_room : bytes) {}
+  std::int64_t bytes;
+  double moved;  // of a pass
+  Bytes from, to;
 };
 
 // One thread's part: how fast it was in each sample.
@@ -112,7 +63,7 @@ std::vector<double> work(Stream stream, const Memory& m, int samples, double sam
   std::int64_t batch = 1;  // passes between two looks at the clock
   for (double took = 0; took < 1e-4; batch *= 2) {
     const auto begin = Clock::now();
-    for (std::int64_t i = 0; i < batch; ++i) pass(m.to.get(), m.from.get(), m.count);
+    for (std::int64_t i = 0; i < batch; ++i) pass(m.to.get(), m.from.get(), m.bytes);
     took = since_s(begin);
   }
   std::vector<double> rates;
@@ -122,7 +73,7 @@ std::vector<double> work(Stream stream, const Memory& m, int samples, double sam
     std::int64_t passes = 0;
     double took = 0;
     while (took < sample_s) {
-      for (std::int64_t i = 0; i < batch; ++i) pass(m.to.get(), m.from.get(), m.count);
+      for (std::int64_t i = 0; i < batch; ++i) pass(m.to.get(), m.from.get(), m.bytes);
       passes += batch;
       took = since_s(begin);
     }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "tools/stream_kernels.h"
+
 namespace cosmati::tools {
 
 // The same measured several times.
@@ -12,10 +14,8 @@ struct Measured {
 };
 Measured measured(std::vector<double> values);
 
-enum class Stream : std::uint8_t { read, write, copy };
-
 // Gigabytes a second of all threads together, each going through `bytes` of its own again and again (half of them source and half
-// target in a copy, whose bytes count once read and once written). Takes about `samples` times `sample_s`.
+// target of copies, whose bytes count once read and once written). Takes about `samples` times `sample_s`.
 Measured stream_gb_s(Stream stream, std::int64_t bytes, int threads, int samples = 5, double sample_s = 0.025);
 
 struct Cache {

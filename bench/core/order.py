@@ -19,6 +19,11 @@ def williams(count):
     return rows + [row[::-1] for row in rows] if count % 2 else rows
 
 
+def design(count):
+    """How many rounds a whole design of so many has."""
+    return len(williams(count))
+
+
 def rounds(names, at_least, seed):
     """The orders of the rounds: whole designs until there are `at_least` rounds. Each design gives its rows to the names anew, so that
     the seed decides who is first."""

@@ -32,7 +32,8 @@ class Absent(Exception):
 @dataclasses.dataclass
 class Work:
     """What a peer computes. inputs and outputs: one dict of NumPy arrays a set, by the names of the program's parameters; inputs are
-    not to be written. A yardstick gets the operation "copy" and arrays called `bytes`."""
+    not to be written. A yardstick gets its kind as the operation and arrays called `bytes`: as many bytes in and out as the program
+    moves together (copy), or as many in, and eight out for the exclusive or of all words (read)."""
 
     operation: str
     inputs: List[Mapping[str, Any]]
@@ -67,16 +68,16 @@ class Peer:
     name: str
     make: Callable[[Work], Any]
     requires: tuple
-    yardstick: bool
+    yardstick: Optional[str]  # "copy" or "read"
 
     def subject(self, work):
         made = self.make(work)
         return made if isinstance(made, Subject) else Subject(run=made)
 
 
-def peer(name, *, requires=(), yardstick=False):
-    """Registers the function below as a peer. requires: what pip must install for it. yardstick: it copies as many bytes as the
-    program moves instead of computing anything."""
+def peer(name, *, requires=(), yardstick=None):
+    """Registers the function below as a peer. requires: what pip must install for it. yardstick: it computes nothing: it copies as many
+    bytes as the program moves ("copy"), or reads them ("read")."""
 
     def register(function):
         known = PEERS.get(name)

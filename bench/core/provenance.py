@@ -73,13 +73,19 @@ def versions():
     return {"python": platform.python_version(), "numpy": numpy.__version__, "cosmati": cosmati.__version__, "libc": " ".join(platform.libc_ver())}
 
 
+def built(name):
+    """The path of a file of the build that the package comes from, or None where it has none."""
+    import cosmati._core
+
+    path = pathlib.Path(cosmati._core.__file__).parent.parent.parent / name
+    return path if path.is_file() else None
+
+
 def our_binaries():
     """The extension that runs, and the tool of the same build where it lies beside it."""
     import cosmati._core
 
-    library = pathlib.Path(cosmati._core.__file__)
-    tool = library.parent.parent.parent / "cosmati"
-    return [str(library)] + ([str(tool)] if tool.is_file() else [])
+    return [cosmati._core.__file__] + [str(path) for path in [built("cosmati")] if path]
 
 
 class Binaries:

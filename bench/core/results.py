@@ -94,8 +94,8 @@ def _checked(row):
     judged = [check for check in row["checks"] if check["method"] != "equal"]
     if not judged:
         return ""
-    if judged[0]["method"] == "copy":
-        return "copied" if all(check["ok"] for check in judged) else "FAILED"
+    if judged[0]["method"] in ("copy", "read"):
+        return {"copy": "copied", "read": "read"}[judged[0]["method"]] if all(check["ok"] for check in judged) else "FAILED"
     worst = max(judged, key=lambda check: check["max_abs"] if isinstance(check["max_abs"], float) else float("inf"))
     text = f"{worst['max_abs']:.2g} of {worst['bound']:.2g}" if isinstance(worst["max_abs"], float) and isinstance(worst["bound"], float) else str(worst["max_abs"])
     return text if all(check["ok"] for check in judged) else f"FAILED ({text})"
@@ -117,8 +117,35 @@ def _metric_table(case, metric, baseline):
         elif not s:
             remarks.append("not timed by this metric")
         if row["kind"] == "yardstick" and s:
-            remarks.append("a copy of as many bytes")
+            remarks.append("as many bytes")
         yield _line(cells + [_checked(row), ": ".join(remarks + row["notes"]).replace("|", "\\|").replace("\n", " ")])
+
+
+VERDICTS = {"met": "met", "missed": "**MISSED**", "absent": "**not measured**", "error": "**failed**"}
+
+
+def _number(value, unit=""):
+    if value is None:
+        return ""
+    return (_ratio(value) if unit == "ratio" else f"{value:.4g}") + (f" {unit}" if unit and unit != "ratio" else "")
+
+
+def bar_table(bars):
+    """The bars of a document as Markdown lines."""
+    yield _line(["bar", "case", "ours us", "reference", "its us", "figure", "wanted", ""])
+    yield _line(["---", "---", "---:", "---", "---:", "---:", "---:", "---"])
+    for bar in bars:
+        times = [_time(bar[key]) if bar[key] is not None else "" for key in ("ours_us", "theirs_us")]
+        remarks = [VERDICTS[bar["status"]], *([bar["reason"]] if bar["reason"] else []), *bar["notes"]]
+        wanted = f"{bar['rule']} {_number(bar['limit'], bar['unit'])}"
+        cells = [bar["what"], bar["case"] or "", times[0], bar["fastest"] or "", times[1], _number(bar["figure"], bar["unit"]), wanted, ": ".join(remarks)]
+        yield _line(cell.replace("|", "\\|").replace("\n", " ") for cell in cells)
+
+
+def bar_counts(bars):
+    """How many bars are met, as one sentence."""
+    counts = {status: sum(bar["status"] == status for bar in bars) for status in VERDICTS}
+    return f"{len(bars)} bars: " + ", ".join(f"{n} {name}" for name, n in zip(("met", "missed", "not measured", "failed"), counts.values()) if n or name == "met")
 
 
 def table(document):
@@ -140,11 +167,14 @@ def table(document):
         f"{provenance['started']}; revision {git['revision'] or 'unknown'}{', with changes' if git['dirty'] else ''}; `{' '.join(provenance['command'])}`."
     )
     lines.append(
-        f"{'Cold: calls go through more memory than the last-level cache.' if settings['cold'] else 'Warm: calls repeat on the same arrays.'} "
         "Times are per call. A ratio is the time of a variant over that of the baseline in the same round, the median of the rounds with their range; below 1 the variant took less time."
     )
+    if document["bars"]:
+        lines += ["", "## Bars", "", "A speed ratio is the time of the fastest reference over ours in the same round, the median of the rounds.", ""]
+        lines += [*bar_table(document["bars"]), "", bar_counts(document["bars"]) + "."]
     for case in document["cases"]:
-        lines += ["", f"## {case['name']}", ""]
+        memory = "calls go through more memory than the last-level cache" if case["cold"] else "calls repeat on the same arrays"
+        lines += ["", f"## {case['name']}", "", f"{'Cold' if case['cold'] else 'Warm'}: {memory} ({case['sets']} x {case['set_bytes']} bytes).", ""]
         if case["status"] != "complete":
             lines += [f"**{case['status']}**" + (f": {case['reason']}" if case["reason"] else ""), ""]
         for metric in settings["metrics"]:

@@ -4,11 +4,15 @@
 import json
 import signal
 import sys
+import time
 
-from bench.core import check, data, machine, measure, order, ours, provenance, results, statistics
+from bench.core import bars, check, data, machine, measure, order, ours, provenance, results, statistics
 from bench.core.declare import Array, Cosmati
 from bench.core.peers import Absent, Subject, Work, load_peers
 from bench.core.progress import Progress
+
+
+OURS = "cosmati"
 
 
 def one_line(problem):
@@ -21,11 +25,11 @@ class Row:
     def __init__(self, variant, peers):
         self.variant = variant
         self.peer = None if isinstance(variant, Cosmati) else peers[variant]
-        self.yardstick = self.peer is not None and self.peer.yardstick
-        self.subject, self.sets, self.checker = None, None, None
+        self.yardstick = self.peer.yardstick if self.peer else None
+        self.subject, self.material, self.sets, self.checker = None, None, None, None
         self.line = {
             "name": variant.name if isinstance(variant, Cosmati) else variant,
-            "kind": "cosmati" if self.peer is None else "yardstick" if self.yardstick else "peer",
+            "kind": OURS if self.peer is None else "yardstick" if self.yardstick else "peer",
             "status": "ok", "reason": None, "device": None, "options": {}, "versions": {}, "notes": [],
             "plan": None, "sources": [], "checks": [], "rechecks": 0,
         }  # fmt: skip
@@ -45,52 +49,106 @@ class Row:
         self.subject = None
 
 
+class Material:
+    """What the variants of a case work on: its program, its inputs, the oracle's results, sets of arrays."""
+
+    def __init__(self, case, run):
+        self.case, self.run = case, run
+        settings = run.benchmark.settings
+        self.cold = settings.cold if case.cold is None else case.cold
+        self.function = ours.program_of(case)
+        for parameter in self.function.parameters:
+            if parameter.kind == "inout":
+                raise ValueError(f"{self.function.name} writes its argument {parameter.name} in place, so that no two calls would do the same work")
+        self.operation = case.operation or self.function.name
+        self.repeats = max((array.repeats() for array in case.inputs.values()), default=1)
+        self.values, self.judge = run.values_and_judge(case, self.function)
+        self.outputs = {name: (str(dtype), self._whole(tuple(shape))) for name, dtype, shape in self.judge.outputs}
+        self.set_bytes = data.bytes_of({name: (array.dtype, array.shape) for name, array in case.inputs.items()}, self.outputs)
+        self.count = run.sets_needed(self.set_bytes, self.cold)
+        self.sets = data.Sets({name: (array.shape, self.values[name]) for name, array in case.inputs.items()}, self.outputs, self.count, case.off)
+        self.checker = check.OracleChecker(self.judge, self.outputs, self.repeats)
+
+    def _whole(self, shape):
+        """The shape of an output from that of one period."""
+        if self.repeats == 1:
+            return shape
+        period = next(array.period for array in self.case.inputs.values() if array.period)
+        if not shape or shape[0] != period:
+            raise ValueError(f"{self.function.name} has an output of the shape {shape}, which does not come again with the rows of its inputs")
+        return (period * self.repeats, *shape[1:])
+
+    def text(self):
+        return self.function.source(**self.values, **self.case.scalars, as_="tile")
+
+    def input_lines(self):
+        return [
+            {
+                "name": name, "dtype": array.dtype, "shape": list(array.shape), "values": array.generator(),
+                "sha256": data.sha256(self.values[name], array.repeats()),
+            }
+            for name, array in self.case.inputs.items()
+        ]  # fmt: skip
+
+    def yardstick(self, kind):
+        """(sets, checker) of a yardstick of this kind for as many bytes."""
+        size = max(1, self.set_bytes // 2 if kind == "copy" else self.set_bytes)
+        # Not a power of two: the exclusive or of an even number of periods would be 0.
+        source = data.generate(Array("u8", min(size, (1 << 20) - 64), values=(0, 256)), self.run.benchmark.settings.seed, "bytes")
+        sets = data.Sets({"bytes": ((size,), source)}, {"bytes": ("u8", (size if kind == "copy" else 8,))}, self.count)
+        return sets, {"copy": check.CopyChecker, "read": check.ReadChecker}[kind](sets.inputs)
+
+
 class CaseRun:
     """One case. Its line in the results is complete after prepare(), measure() and finish()."""
 
     def __init__(self, case, run):
         self.case, self.run, self.settings = case, run, run.benchmark.settings
-        self.rows = [Row(variant, run.peers) for variant in run.benchmark.variants]
-        self.sets, self.copies = None, None
+        self.rows, self.all_sets = [], []
         self.line = {
             "name": case.name, "status": "incomplete", "reason": None, "operation": case.operation or "", "scalars": dict(case.scalars),
             "program": {"name": "", "spec": "<text>" if "{" in case.program else case.program, "text": "", "sha256": provenance.sha256_of_text("")},
-            "inputs": [], "outputs": [], "sets": 0, "set_bytes": 0, "variants": [row.line for row in self.rows],
+            "inputs": [], "outputs": [], "cold": self.settings.cold if case.cold is None else case.cold, "sets": 0, "set_bytes": 0, "variants": [],
             "orders": [], "samples": [], "summaries": [], "pairs": [],
         }  # fmt: skip
+        if not callable(case.variants):
+            self._make_rows(run.benchmark.variants_of(case))
+
+    def _make_rows(self, variants):
+        self.rows = [Row(variant, self.run.peers) for variant in variants]
+        self.line["variants"] = [row.line for row in self.rows]
 
     # ---- before timing ---------------------------------------------------------------------------------------------
     def prepare(self):
         """Generates arrays, asks the oracle, makes every row's subject and checks what it computes. Raises cosmati.Error and
         ValueError for a case that cannot be measured at all."""
         case, line = self.case, self.line
-        values = {name: data.generate(array, self.settings.seed, f"{case.name}/{name}") for name, array in case.inputs.items()}
-        function = ours.program_of(case)
-        for parameter in function.parameters:
-            if parameter.kind == "inout":
-                raise ValueError(f"{function.name} writes its argument {parameter.name} in place, so that no two calls would do the same work")
-        line["operation"] = case.operation or function.name
-        text = function.source(**values, **case.scalars, as_="tile")
-        line["program"].update(name=function.name, text=text, sha256=provenance.sha256_of_text(text))
-        line["inputs"] = [
-            {"name": name, "dtype": array.dtype, "shape": list(array.shape), "values": array.generator(), "sha256": data.sha256(values[name])}
-            for name, array in case.inputs.items()
-        ]
-        judge = function.judge(**values, **case.scalars)
-        outputs = {name: (str(dtype), tuple(shape)) for name, dtype, shape in judge.outputs}
-        line["outputs"] = [{"name": name, "dtype": dtype, "shape": list(shape)} for name, (dtype, shape) in outputs.items()]
-        line["set_bytes"] = data.bytes_of(values, outputs)
-        cache = machine.last_level_bytes(self.run.facts["caches"])
-        line["sets"] = data.sets_needed(line["set_bytes"], self.settings.cold, cache, machine.memory_bytes("MemAvailable"))
-        self.sets = data.Sets(values, outputs, line["sets"])
-        if any(row.yardstick for row in self.rows):
-            half = max(1, line["set_bytes"] // 2)
-            source = data.generate(Array("u8", half, values=(0, 256)), self.settings.seed, f"{case.name}/bytes")
-            self.copies = data.Sets({"bytes": source}, {"bytes": ("u8", source.shape)}, line["sets"])
-        oracle = check.OracleChecker(judge, outputs)
+        self.run.say(f"{case.name}: asking the oracle")
+        main = Material(case, self.run)
+        text = main.text()
+        line["operation"] = main.operation
+        line["program"].update(name=main.function.name, text=text, sha256=provenance.sha256_of_text(text))
+        line["inputs"] = main.input_lines()
+        line["outputs"] = [{"name": name, "dtype": dtype, "shape": list(shape)} for name, (dtype, shape) in main.outputs.items()]
+        line["set_bytes"], line["sets"] = main.set_bytes, main.count
+        self.all_sets = [main.sets]
+        if callable(case.variants):
+            self._make_rows(case.variants(main))
+        yardsticks, others = {}, {}
         for row in self.rows:
-            row.sets = self.copies if row.yardstick else self.sets
-            row.checker = check.CopyChecker(row.sets.inputs) if row.yardstick else oracle
+            row.material, row.sets, row.checker = main, main.sets, main.checker
+            if row.yardstick:
+                if row.yardstick not in yardsticks:
+                    yardsticks[row.yardstick] = main.yardstick(row.yardstick)
+                    self.all_sets.append(yardsticks[row.yardstick][0])
+                row.sets, row.checker = yardsticks[row.yardstick]
+            elif row.peer is None and row.variant.case is not None:
+                other = row.variant.case
+                if other.name not in others:
+                    others[other.name] = Material(other, self.run)
+                    self.all_sets.append(others[other.name].sets)
+                row.material = others[other.name]
+                row.sets, row.checker = row.material.sets, row.material.checker
             self.run.say(f"{case.name}: checking {row.name}")
             self._guarded(row, lambda row=row: self._make_ready(row))
 
@@ -109,11 +167,12 @@ class CaseRun:
         return None
 
     def _make_ready(self, row):
-        sets, operation = row.sets, "copy" if row.yardstick else self.line["operation"]
-        scalars = {} if row.yardstick else self.case.scalars
-        work = Work(operation, sets.inputs, sets.outputs, scalars, self.run.threads)
+        sets, case = row.sets, row.material.case
+        work = Work(row.yardstick or row.material.operation, sets.inputs, sets.outputs, {} if row.yardstick else case.scalars, self.run.threads)
         if row.peer is None:
-            row.subject, plan, sources = ours.subject(self.case, row.variant, work)
+            row.subject, plan, sources = ours.subject(case, row.variant, work)
+            if case is not self.case:
+                row.subject.notes.append(f"computes {case.name}")
             self._keep_plan(row, plan, sources)
         else:
             row.subject = row.peer.subject(work)
@@ -162,18 +221,22 @@ class CaseRun:
             timed = [row for row in self.rows if row.ok and metric.split("_")[0] in row.subject.metrics()]
             watches = {row.name: measure.Stopwatch(row.subject, len(row.sets), metric) for row in timed}
             orders = order.rounds([row.name for row in timed], self.settings.rounds, self.settings.seed)
-            self.line["orders"].append({"metric": metric, "rounds": orders})
+            done = []
+            self.line["orders"].append({"metric": metric, "rounds": done})
             for row in timed:
                 self._guarded(row, lambda row=row: (watches[row.name].warm_up(self.settings.warmup_s), watches[row.name].calibrate(self.settings.target_s)))
             by_name = {row.name: row for row in timed}
             for number, names in enumerate(orders):
+                if number > 0 and number % order.design(len(timed)) == 0 and self.run.late():
+                    break
+                done.append(names)
                 for position, name in enumerate(names):
                     row = by_name[name]
                     if row.ok:
                         self._guarded(row, lambda: self._visit(row, watches[name], metric, number, position))
                     self.run.advance(metric, len(orders) * len(names), f"{self.case.name}: round {number + 1} of {len(orders)}")
-        for sets in (self.sets, self.copies):
-            damage = sets.damage() if sets else None
+        for sets in self.all_sets:
+            damage = sets.damage()
             for row in self.rows if damage else ():
                 if row.ok and row.sets is sets:
                     row.end("failed", f"{damage} during the rounds, by this row or another")
@@ -210,8 +273,13 @@ class CaseRun:
         bad = [row.name for row in self.rows if row.line["status"] in ("failed", "error")]
         self.line["status"] = "failed" if bad else "complete"
         self.line["reason"] = "; ".join(f"{row.name}: {row.line['reason']}" for row in self.rows if row.name in bad) or None
+        self._let_go()
+
+    def _let_go(self):
+        """Arrays are as large as memory allows: those of a case end with it."""
+        self.all_sets = []
         for row in self.rows:
-            row.subject = None
+            row.subject, row.material, row.sets, row.checker = None, None, None, None
 
     def interrupted(self):
         for row in self.rows:
@@ -223,25 +291,25 @@ class CaseRun:
 class Run:
     """One run of one benchmark. `document` is what results.json holds."""
 
-    def __init__(self, benchmark, about, folder, threads, stream=sys.stderr):
-        self.benchmark, self.folder, self.threads = benchmark, folder, threads
+    def __init__(self, benchmark, about, folder, threads, stream=sys.stderr, clock=time.monotonic):
+        self.benchmark, self.folder, self.threads, self.clock = benchmark, folder, threads, clock
         self.peers = load_peers()
-        self.baseline = benchmark.baseline or benchmark.names()[0]
+        self.baseline = benchmark.baseline or next(iter(benchmark.all_names()), OURS)
         self.binaries = provenance.Binaries()
         for path in provenance.our_binaries():
             self.binaries.add(path)
         self.facts = machine.facts()
+        self.known = (None, None)  # the last case's program and inputs, and what they give
+        self.begun, self.case_ends = clock(), None
         settings = benchmark.settings
-        rounds = len(order.rounds(benchmark.names(), settings.rounds, 0))
-        self.visits = {metric: rounds * len(benchmark.variants) for metric in settings.metrics}
-        self.progress = Progress(self.expected_s(len(benchmark.cases)), stream)
+        self.progress = Progress(self.expected_s(benchmark.cases), stream)
         self.document = {
             "schema": "cosmati-bench", "version": results.VERSION, "status": "incomplete", "reason": "not finished", "benchmark": about,
             "settings": {
                 "metrics": list(settings.metrics), "rounds": settings.rounds, "samples": settings.samples,
                 "single_samples": settings.single_samples, "target_s": settings.target_s, "warmup_s": settings.warmup_s,
-                "pause_s": settings.pause_s, "cold": settings.cold, "seed": settings.seed, "threads": threads,
-                "baseline": self.baseline, "variants": benchmark.names(),
+                "pause_s": settings.pause_s, "cold": settings.cold, "seed": settings.seed, "minutes": settings.minutes, "threads": threads,
+                "baseline": self.baseline, "variants": benchmark.all_names(),
             },
             "provenance": {
                 "started": provenance.now(), "finished": None, "command": provenance.command(), "git": provenance.git(),
@@ -249,19 +317,39 @@ class Run:
                 "machine": self.facts, "before": machine.state(), "after": None,
             },
             "cases": [],
+            "bars": [],
         }  # fmt: skip
 
+    # ---- what cases ask for ------------------------------------------------------------------------------------------
+    def values_and_judge(self, case, function):
+        """The inputs of a case, one period of them, and the oracle on them; those of the case before where they are the same."""
+        key = (case.program, repr(sorted(case.inputs.items())), repr(sorted(case.scalars.items())))
+        if self.known[0] != key:
+            values = {name: data.generate(array, self.benchmark.settings.seed, f"{case.program}/{name}") for name, array in case.inputs.items()}
+            self.known = (None, None)  # makes room
+            self.known = (key, (values, function.judge(**values, **case.scalars)))
+        return self.known[1]
+
+    def sets_needed(self, set_bytes, cold):
+        return data.sets_needed(set_bytes, cold, machine.last_level_bytes(self.facts["caches"]), machine.memory_bytes("MemAvailable"))
+
+    def late(self):
+        """Whether the current case has had its share of --minutes."""
+        return self.case_ends is not None and self.clock() > self.case_ends
+
     # ---- progress --------------------------------------------------------------------------------------------------------
-    def case_s(self, metric):
-        """How long the rounds of a case are expected to take by a metric, where every variant takes part."""
-        return self.visits[metric] * self.benchmark.settings.visit_s(metric)
+    def case_s(self, case):
+        """How long the rounds of a case are expected to take, where every variant takes part."""
+        settings, variants = self.benchmark.settings, len(self.benchmark.variants_of(case))
+        return sum(len(order.rounds(range(variants), settings.rounds, 0)) * variants * settings.visit_s(metric) for metric in settings.metrics)
 
     def expected_s(self, cases):
-        return cases * sum(self.case_s(metric) for metric in self.benchmark.settings.metrics)
+        return self.benchmark.settings.minutes * 60 if self.benchmark.sampled else sum(map(self.case_s, cases))
 
     def advance(self, metric, visits, what):
-        """One of so many visits of a case is behind us."""
-        self.progress.advance(self.case_s(metric) / visits, what)
+        """One of so many visits of the current case by a metric is behind us."""
+        case = self.benchmark.cases[len(self.document["cases"]) - 1]
+        self.progress.advance(self.case_s(case) / len(self.benchmark.settings.metrics) / visits, what)
 
     def say(self, what):
         self.progress.say(what)
@@ -272,21 +360,36 @@ class Run:
         results.save(self.folder, self.document)
 
     def execute(self):
-        """Runs all cases and saves after each. Returns the status. An interruption ends it with what was measured."""
-        failed = []
+        """Runs all cases and then the figures of the bars, and saves after each. Returns the status. An interruption ends it with what was
+        measured, and so does the end of --minutes, which is no failure."""
+        failed, minutes, cases = [], self.benchmark.settings.minutes, self.benchmark.cases
         try:
             with _interruptible():
-                for case in self.benchmark.cases:
+                for number, case in enumerate(cases):
+                    if minutes is not None:
+                        left = self.begun + minutes * 60 - self.clock()
+                        if left <= 0:
+                            break
+                        self.case_ends = None if self.benchmark.sampled else self.clock() + left / (len(cases) - number)
                     self._case(case, failed)
+                self.document["bars"] = bars.hold(self.benchmark.bars, self.document, self._bar_done)
+                failed += [f"{bar['what']}: {bar['reason']}" for bar in self.document["bars"] if bar["status"] == "error"]
             changed = self.binaries.again()
             failed += [f"{name} changed while the benchmark ran" for name in changed]
-            self.document.update(status="failed" if failed else "complete", reason="; ".join(failed) or None)
+            done = len(self.document["cases"])
+            short = f"{done} of {len(cases)} cases were begun in {minutes:g} minutes" if done < len(cases) else None
+            self.document.update(status="failed" if failed else "complete", reason="; ".join(failed) or short)
         except KeyboardInterrupt:
             self.document.update(status="incomplete", reason="interrupted")
         self.progress.clear()
         self.document["provenance"].update(finished=provenance.now(), after=machine.state())
         self.save()
         return self.document["status"]
+
+    def _bar_done(self, line, what):
+        self.progress.say(what, now=True)
+        self.document["bars"] = line
+        self.save()
 
     def _case(self, case, failed):
         import cosmati
@@ -307,7 +410,8 @@ class Run:
             run.line.update(status="failed", reason=reason)
         if run.line["status"] == "failed":
             failed.append(f"{case.name}: {run.line['reason']}")
-        self.progress.done_s = self.expected_s(len(self.document["cases"]))
+        done = self.benchmark.cases[: len(self.document["cases"])]
+        self.progress.done_s = self.clock() - self.begun if self.benchmark.sampled else self.expected_s(done)
         self.save()
 
 

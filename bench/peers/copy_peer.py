@@ -1,33 +1,67 @@
-# The yardstick of the CPU: as many bytes as a program moves, copied by all threads that are allowed.
+# The yardsticks of the CPU: as many bytes as a program moves, copied or read by all threads that are allowed.
 # SPDX-License-Identifier: Apache-2.0
-"""The peer "copy"."""
+"""The peers "copy" (memcpy), "copy, vectors", "copy, past the cache" and "read"."""
 import ctypes
-from concurrent.futures import ThreadPoolExecutor
+import functools
 
-from bench.core import Subject, peer
+import numpy as np
 
-ONE_THREAD_BYTES = 256 * 1024  # below it a second thread costs more than it copies
+from bench.core import Absent, Subject, peer, provenance
+
+ONE_THREAD_BYTES = 256 * 1024  # below it a second thread costs more than it moves
+KINDS = {"read": 0, "copy, vectors": 1, "copy, past the cache": 2, "copy": 3}
+PIECES, ROOM = 8, 64  # of an array for each thread; bytes that a read leaves of each
 
 
-@peer("copy", yardstick=True)
-def copy(work):
-    """memmove, each thread its own part. A batch waits for the threads once, so that waking them is not what is timed."""
+@functools.lru_cache
+def _library():
+    path = provenance.built("libcosmati_streams.so")
+    if path is None:
+        raise Absent("libcosmati_streams is not built; ./dev bench builds it")
+    library = ctypes.CDLL(str(path))
+    library.streams_open.restype = ctypes.c_void_p
+    library.streams_close.argtypes = [ctypes.c_void_p]
+    library.streams_run.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int]
+    return library, str(path)
+
+
+class _Streams:
+    """Threads of the library, as long as this lives."""
+
+    def __init__(self, library, threads):
+        self.library, self.handle = library, library.streams_open(threads)
+
+    def __del__(self):
+        self.library.streams_close(self.handle)
+
+
+def _subject(work, name):
+    library, path = _library()
     size = work.inputs[0]["bytes"].nbytes
     threads = work.threads if size >= ONE_THREAD_BYTES else 1
-    cuts = [size * t // threads // 64 * 64 for t in range(threads)] + [size]
-    pairs = [(o["bytes"].ctypes.data, i["bytes"].ctypes.data) for i, o in zip(work.inputs, work.outputs)]
-    parts = [[(to + a, source + a, b - a) for to, source in pairs] for a, b in zip(cuts, cuts[1:])]
-    memmove = ctypes.memmove
-    if threads == 1:
-        return Subject(run=lambda i: memmove(*parts[0][i]), notes=["1 thread"])
-    pool = ThreadPoolExecutor(threads)
-
-    def copy_part(part, sets):
-        for i in sets:
-            memmove(*part[i])
+    streams = _Streams(library, threads)
+    reads = name == "read"
+    left = np.zeros((len(work.inputs), threads * PIECES, ROOM // 8), np.uint64)
+    pointers = ctypes.c_void_p * len(work.inputs)
+    source = pointers(*(i["bytes"].ctypes.data for i in work.inputs))
+    target = pointers(*((part if reads else o["bytes"]).ctypes.data for part, o in zip(left, work.outputs)))
 
     def batch(sets):
-        for done in [pool.submit(copy_part, part, sets) for part in parts]:
-            done.result()
+        numbers = (ctypes.c_int * len(sets))(*sets)
+        library.streams_run(streams.handle, KINDS[name], target, source, size, numbers, len(sets))
 
-    return Subject(run=lambda i: batch([i]), batch=batch, notes=[f"{threads} threads"])
+    def fetch(i):
+        found = np.bitwise_xor.reduce(left[i], axis=None, keepdims=True).reshape(1)
+        left[i] = 0
+        return {"bytes": found}
+
+    notes = [f"{threads} thread{'s' if threads > 1 else ''}"]
+    return Subject(run=lambda i: batch([i]), batch=batch, fetch=fetch if reads else None, binaries=[path], notes=notes)
+
+
+def _yardstick(name):
+    peer(name, yardstick="read" if name == "read" else "copy")(lambda work: _subject(work, name))
+
+
+for _name in KINDS:
+    _yardstick(_name)

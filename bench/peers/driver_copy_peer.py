@@ -93,7 +93,7 @@ class _EventClock:
             self.driver.c.cuEventDestroy_v2(event)
 
 
-@peer("driver copy", yardstick=True)
+@peer("driver copy", yardstick="copy")
 def driver_copy(work):
     driver = _Driver()
     copies = _Copies(driver, work)

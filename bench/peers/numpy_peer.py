@@ -29,6 +29,10 @@ def rms_norm(x, w, y, eps=1e-6):
     y *= w
 
 
+def argmax(x, i):
+    x.argmax(-1, out=i)
+
+
 def sum_rows(x, y):
     x.sum(-1, out=y)
 
@@ -42,7 +46,7 @@ def matmul(a, b, c):
 
 
 OPERATIONS = {
-    "column_sums": column_sums, "layer_norm": layer_norm, "log_softmax": log_softmax, "matmul": matmul, "rms_norm": rms_norm,
+    "argmax": argmax, "column_sums": column_sums, "layer_norm": layer_norm, "log_softmax": log_softmax, "matmul": matmul, "rms_norm": rms_norm,
     "softmax": softmax, "sum": sum_rows,
 }  # fmt: skip
 
@@ -52,9 +56,16 @@ def numpy_(work):
     if work.operation not in OPERATIONS:
         raise Absent(f"no {work.operation} is written for NumPy here")
     operation = OPERATIONS[work.operation]
-    sets = [{**i, **o, **work.scalars} for i, o in zip(work.inputs, work.outputs)]
+    sets, fetch = [{**i, **o, **work.scalars} for i, o in zip(work.inputs, work.outputs)], None
+    if work.operation == "argmax":  # NumPy's indices are as wide as its addresses
+        sets = [{**arrays, "i": np.empty(arrays["i"].shape, np.intp)} for arrays in sets]
+
+        def fetch(i):
+            return {"i": sets[i]["i"].astype(work.outputs[i]["i"].dtype)}
+
     notes = ["temporaries of NumPy are allocated while it is timed"]
-    return Subject(run=lambda i: operation(**sets[i]), versions={"numpy": np.__version__}, binaries=[_core_file()], notes=notes)
+    run = lambda i: operation(**sets[i])  # noqa: E731
+    return Subject(run=run, fetch=fetch, versions={"numpy": np.__version__}, binaries=[_core_file()], notes=notes)
 
 
 def _core_file():

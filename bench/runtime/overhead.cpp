@@ -1,6 +1,7 @@
 // What the runtime itself costs: start-up, a launch, a call, a kernel from the disk cache. One figure a line, the median of many
 // runs, beside the lowest.
 //   runtime_overhead            all figures
+//   runtime_overhead --json     all of them with their samples, an object a line
 //   runtime_overhead --first    one first call of softmax in this process, in milliseconds (used by the above, in fresh
 //   processes)
 // SPDX-License-Identifier: Apache-2.0
@@ -28,8 +29,16 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+bool json = false;
+
 void print(const char* what, std::vector<double> times, double unit, const char* unit_name) {
   std::sort(times.begin(), times.end());
+  if (json) {
+    std::printf("{\"what\": \"%s\", \"unit\": \"%s\", \"samples\": [", what, unit_name);
+    for (std::size_t i = 0; i < times.size(); ++i) std::printf("%s%.6g", i == 0 ? "" : ", ", times[i] / unit);
+    std::printf("]}\n");
+    return;
+  }
   std::printf("%-66s %9.3f %s (lowest %.3f, %zu samples)\n", what, times[times.size() / 2] / unit, unit_name,
               times.front() / unit, times.size());
 }
@@ -87,7 +96,6 @@ void launches() {
     measure(("prepared softmax 37x1537" + where).c_str(), us, "us", [&] { softmax(); });
     measure(("prepared y = 2 x, 37x1537" + where).c_str(), us, "us", [&] { light(); });
   }
-  std::vector<std::thread> others;
   measure("starting and joining a thread, for comparison", us, "us", [&] { std::thread([] {}).join(); });
 }
 
@@ -151,6 +159,7 @@ int main(int argc, char** argv) {
     std::printf("%f\n", seconds_since(after_pick) / ms);
     return 0;
   }
+  json = argc > 1 && std::strcmp(argv[1], "--json") == 0;
   processes(std::filesystem::read_symlink("/proc/self/exe").c_str());
   launches();
 }

@@ -248,6 +248,17 @@ void bind_function(nb::module_& m) {
         return nb::cast<std::string>(text.attr("format")(j.output, j.ok ? "ok" : "out of bounds", j.max_abs, j.max_rel, j.bound));
       });
 
+  using KnobChoices = cosmati::Function::KnobChoices;
+  nb::class_<KnobChoices>(m, "KnobChoices", "A knob of a program, and values worth trying.")
+      .def_ro("knob", &KnobChoices::knob, "Its name.")
+      .def_ro("values", &KnobChoices::values, "Values that are legal while the other knobs are automatic.")
+      .def_ro("automatic", &KnobChoices::automatic, "What an absent knob means, where that is one value.")
+      .def("__repr__", [](const KnobChoices& k) {
+        std::string values;
+        for (const std::string& value : k.values) values += (values.empty() ? "" : " | ") + value;
+        return "<cosmati.KnobChoices " + k.knob + ": " + values + ">";
+      });
+
   nb::class_<PyFunction>(m, "Function", nb::type_slots(slots),
                          R"(A program that is called with arrays.
 
@@ -292,6 +303,14 @@ Raises Error, naming the argument and the rule, and then nothing is written.)")
           },
           nb::arg("args"), nb::arg("kwargs"), nb::sig("def facts(self, *args: typing.Any, **kwargs: typing.Any) -> list[str]"),
           "What a kernel for arguments like these relies on, one condition a string. Nothing is compiled.")
+      .def(
+          "knobs",
+          [](PyFunction& self, nb::args args, nb::kwargs kwargs) {
+            return ask(self, args, kwargs, [](const auto& f, const auto& arguments) { return f.knobs(arguments); });
+          },
+          nb::arg("args"), nb::arg("kwargs"),
+          nb::sig("def knobs(self, *args: typing.Any, **kwargs: typing.Any) -> list[KnobChoices]"),
+          "The knobs that the plan for arguments like these has, and values for load(..., knobs={...}). Nothing is compiled.")
       .def(
           "source",
           [](PyFunction& self, nb::args args, nb::kwargs kwargs) {

@@ -41,7 +41,7 @@ class Calibrate(ToolTest):
             self.assertEqual(rows[-1]["level"], "memory")
             self.assertEqual([row["thread_bytes"] for row in rows], sorted(row["thread_bytes"] for row in rows))
             for row in rows:
-                for stream in ("read", "write", "copy"):
+                for stream in ("read", "write", "copy", "bypass"):
                     self.assert_measured(row[f"{stream}_gb_s"])
         for row in profile["launch"]:
             self.assert_measured(row["us"])

@@ -129,7 +129,7 @@ class Command(BenchTest):
     def test_benchmarks_are_listed(self):
         code, out, _ = self.main()
         self.assertEqual(code, 0)
-        for name in ("smoke", "rows_cpu"):
+        for name in ("smoke", "cpu", "library", "regret"):
             self.assertIn(name, out)
         for name in ("core", "peers", "ulp", "results"):
             self.assertNotIn(f"\n{name} ", "\n" + out)

@@ -183,7 +183,7 @@ class Memory(BenchTest):
                 data.sets_needed(1 << 20, True, cache, memory)
 
     def test_sets_lie_apart_and_are_aligned(self):
-        sets = data.Sets({"x": data.generate(Array("f32", 3, 5), 0, "x")}, {"y": ("f32", (3, 5)), "n": ("i64", ())}, 3)
+        sets = data.Sets({"x": ((3, 5), data.generate(Array("f32", 3, 5), 0, "x"))}, {"y": ("f32", (3, 5)), "n": ("i64", ())}, 3)
         addresses = [a.ctypes.data for arrays in sets.inputs + sets.outputs for a in arrays.values()]
         self.assertEqual(len(set(addresses)), 9)
         self.assertEqual({address % 64 for address in addresses}, {0})

@@ -192,6 +192,16 @@ class Calls(ArraysTest):
         f(normal(9, 3).T)
         self.assertLessEqual(f.compiles, 3)
 
+    def test_each_knob_has_values_that_plan_and_run(self):
+        f, x = co.load("softmax"), normal(5, 37)
+        knobs = f.knobs(x)
+        self.assertEqual(f.compiles, 0)
+        self.assertIn("lanes", [knob.knob for knob in knobs])
+        for knob in knobs:
+            self.assertGreater(len(knob.values), 1, knob)
+            for value in () if knob.knob.startswith("chunk.") else (knob.values[0], knob.values[-1]):  # chunks need their axis on the lanes
+                self.assertTrue(all(co.load("softmax", knobs={knob.knob: value}).check(x)), (knob, value))
+
     def test_plans_and_sources(self):
         f, x = co.load("softmax"), normal(4, 16)
         self.assertIn("plan of softmax", f.explain(x))

@@ -6,7 +6,11 @@
 
 #include <cosmati/error.h>
 #include <cosmati/machine.h>
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <functional>
+#include <vector>
 
 #include "tests/tools/temporary.h"
 #include "tools/profile.h"
@@ -24,8 +28,68 @@ TEST(Streams, AMedianHasItsRange) {
   EXPECT_EQ(even.median, 2.5);
 }
 
+constexpr Stream streams[] = {Stream::read, Stream::write, Stream::copy, Stream::bypass};
+
+TEST(Streams, APassTouchesEveryByteAndNoOther) {
+  std::vector<unsigned char> from(3000), to(3100);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<unsigned char>(i * 7 + i / 256);
+  for (const Stream stream : streams)
+    for (const std::int64_t bytes : {0, 1, 8, 31, 64, 500, 513, 2047, 2900})
+      for (const std::int64_t off : {0, 1, 40}) {
+        std::fill(to.begin(), to.end(), 0xee);
+        pass_of(stream)(to.data() + off, from.data() + off, bytes);
+        const auto end = static_cast<std::size_t>(off + bytes);
+        if (stream == Stream::read) {
+          unsigned char all = 0, seen = 0;
+          for (std::size_t i = static_cast<std::size_t>(off); i < end; ++i) all ^= from[i];
+          for (std::size_t i = 0; i < vector_room; ++i)
+            if (to[static_cast<std::size_t>(off) + i] != 0xee || i < 16) seen ^= to[static_cast<std::size_t>(off) + i];
+          EXPECT_EQ(seen, all) << bytes << " from " << off;
+          continue;
+        }
+        for (std::size_t i = 0; i < to.size(); ++i) {
+          const bool inside = i >= static_cast<std::size_t>(off) && i < end;
+          const std::size_t source = stream == Stream::write ? static_cast<std::size_t>(off) : i;
+          if (stream != Stream::write || !inside)
+            EXPECT_EQ(to[i], inside ? from[source] : 0xee)
+                << "stream " << int(stream) << ", " << bytes << " from " << off << " at " << i;
+          else
+            EXPECT_NE(to[i], 0xee);
+        }
+      }
+}
+
+// Of many short runs, each within what a busy machine gives at a time.
+double fastest_s(const std::function<void()>& run) {
+  double best = 1e9;
+  for (int sample = 0; sample < 300; ++sample) {
+    const auto begin = std::chrono::steady_clock::now();
+    run();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return best;
+}
+
+TEST(Streams, AReadOfTheNearestCacheIsNoChainOfLoads) {
+  std::vector<std::uint64_t> words(2048, 3);
+  alignas(64) char last[vector_room];
+  Pass* const pass = pass_of(Stream::read);
+  const double vectors = fastest_s([&] {
+    for (int i = 0; i < 20; ++i) pass(last, words.data(), static_cast<std::int64_t>(words.size() * 8));
+  });
+  const double chain = fastest_s([&] {
+    std::uint64_t all = 0;
+    for (int i = 0; i < 20; ++i)
+      for (const std::uint64_t word : words) {
+        all ^= word;
+        asm volatile("" : "+r"(all));  // one word after the other
+      }
+  });
+  EXPECT_LT(1.5 * vectors, chain);
+}
+
 TEST(Streams, EveryKindIsMeasuredOnAnyNumberOfThreads) {
-  for (const Stream stream : {Stream::read, Stream::write, Stream::copy})
+  for (const Stream stream : streams)
     for (const int threads : {1, 3})
       for (const std::int64_t bytes : {std::int64_t{1}, std::int64_t{4096}, std::int64_t{1} << 20}) {
         const Measured m = stream_gb_s(stream, bytes, threads, 3, 0.002);
