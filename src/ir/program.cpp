@@ -107,6 +107,14 @@ static bool reads_memory(const Program& p, ValueId v) {
          std::any_of(read.begin(), read.end(), [&](ValueId operand) { return reads_memory(p, operand); });
 }
 
+// Extents and coordinates have 64 bits, and proofs take what they become for exact.
+bool narrows_integers(const Program& p) {
+  return std::any_of(p.values.begin(), p.values.end(), [&](const Value& v) {
+    const auto* n = std::get_if<Elementwise>(&v.node);
+    return n && n->op == ops::Op::cast && is_int(v.dtype) && v.dtype != DType::i64_ && p[n->args[0]].dtype == DType::i64_;
+  });
+}
+
 bool launch_level(const Program& p, AxisId a) {
   if (p[a].piece || !range_axes(p, a).empty()) return false;
   for (const auto& bound : {p[a].lo, p[a].hi})

@@ -205,6 +205,8 @@ std::size_t result_count(const Program& p, const Reduce& r);
 AxisSet range_axes(const Program& p, AxisId a);
 // Whether the range of `a` is known when a launch starts: it depends on no axis, reads no memory, and is not a stream's piece.
 bool launch_level(const Program& p, AxisId a);
+// Whether a 64-bit integer is cast to a narrower one somewhere: extents are below 2^31 then.
+bool narrows_integers(const Program& p);
 // Checks the numbered invariants of a finished program (verify.cpp lists them); throws InternalError naming `pass`.
 void verify(const Program& p, const char* pass);
 

@@ -38,7 +38,7 @@ constexpr Op c_library[] = {Op::exp, Op::exp2, Op::expm1, Op::log, Op::log2, Op:
 
 class Expander {
  public:
-  explicit Expander(Kernel& k) : k_(k), builder_(k) {}
+  Expander(Kernel& k, Native native) : k_(k), builder_(k), native_(native) {}
 
   Block block(const Block& old) {
     Block out;
@@ -104,7 +104,7 @@ class Expander {
       if (const Const* value = std::get_if<Const>(&k_[apply.args[0]].node); value && is_float(result))
         return builder_.constant(result, ops::cast(argument, result, {.f = value->f, .i = value->i}).f);
       Code code(builder_, out);
-      return expand_cast(code, result, code.let("x", {&code, apply.args[0]})).id;
+      return expand_cast(code, native_, result, code.let("x", {&code, apply.args[0]})).id;
     }
     if (argument == DType::f64_ && std::find(std::begin(c_library), std::end(c_library), apply.op) != std::end(c_library))
       return std::nullopt;
@@ -120,12 +120,13 @@ class Expander {
 
   Kernel& k_;
   Builder builder_;
+  const Native native_;
 };
 
 }  // namespace
 
-Kernel expand(Kernel k) {
-  Expander expander(k);
+Kernel expand(Kernel k, Native native) {
+  Expander expander(k, native);
   for (std::size_t p = 0; p < k.phases.size(); ++p) {
     Block body = expander.block(k.phases[p].body);
     k.phases[p].body = std::move(body);

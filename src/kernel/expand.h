@@ -78,6 +78,6 @@ using Expansion = Value (*)(Code&, const Value* args);
 
 // f16, bf16, f8e4m3 and f8e5m2: converted by integer operations on their bits.
 bool is_narrow_float(DType t);
-Value expand_cast(Code&, DType to, Value x);  // x is a leaf; one of the types is a narrow float
+Value expand_cast(Code&, Native, DType to, Value x);  // x is a leaf; one of the types is a narrow float
 
 }  // namespace cosmati::kernel

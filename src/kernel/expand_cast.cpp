@@ -1,5 +1,5 @@
 // Conversions of f16, bf16, f8e4m3 and f8e5m2, by integer operations on their bits, to nearest even and rounded once.
-// After expansion a backend meets these types only as the bits of u16 and u8.
+// After expansion a backend meets these types only as the bits of u16 and u8, and in the conversions that it has.
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 
@@ -35,6 +35,21 @@ Format format(DType t) {
 }
 
 constexpr std::int64_t f32_infinity = 0x7f800000, f32_magnitude = 0x7fffffff;
+
+// bf16 is the upper half of f32: a carry out of what is dropped rounds up, into the exponent and to infinity where it has to.
+Value bf16_from_f32(Code& c, Value x) {
+  const Format f = format(DType::bf16_);
+  const Value bits = c.let("bits", c.bits(DType::u32_, x)), upper = c.let("upper", bits >> f.dropped);
+  const Value rounded = (bits + static_cast<double>((1 << (f.dropped - 1)) - 1) + (upper & 1)) >> f.dropped;
+  const Value nan = (upper & f.sign) | f.nan;
+  return c.bits(DType::bf16_, c.cast(f.storage, where(c.apply(Op::ne, {x, x}), nan, rounded)));
+}
+
+// A NaN keeps its sign and loses what else it carries, as everywhere.
+Value f16_by_instruction(Code& c, Value x) {
+  const Value nan = c.bits(DType::f32_, (c.bits(DType::i32_, x) & ~f32_magnitude) | 0x7fc00000);
+  return c.cast(DType::f16_, where(c.apply(Op::ne, {x, x}), nan, x));
+}
 
 Value narrow_from_f32(Code& c, DType to, Value x) {
   const Format f = format(to);
@@ -95,14 +110,16 @@ Value f64_from_integer(Code& c, Value x) {
 
 bool is_narrow_float(DType t) { return is_float(t) && byte_size(t) < 4; }
 
-Value expand_cast(Code& c, DType to, Value x) {
+Value expand_cast(Code& c, Native native, DType to, Value x) {
   const DType from = x.dtype();
-  if (is_narrow_float(from)) x = c.let("wide", f32_from_narrow(c, x));
+  const auto by_instruction = [&](DType t) { return native.half && t == DType::f16_; };
+  if (is_narrow_float(from)) x = c.let("wide", by_instruction(from) ? c.cast(DType::f32_, x) : f32_from_narrow(c, x));
   if (!is_narrow_float(to)) return c.cast(to, x);
   if (is_int(from) && byte_size(from) >= 4) x = c.let("wide", f64_from_integer(c, x));
   if (x.dtype() == DType::f64_) x = c.let("odd", f32_to_odd(c, x));
   if (x.dtype() != DType::f32_) x = c.let("wide", c.cast(DType::f32_, x));  // bool and short integers: exact
-  return narrow_from_f32(c, to, x);
+  if (to == DType::bf16_) return bf16_from_f32(c, x);
+  return by_instruction(to) ? f16_by_instruction(c, x) : narrow_from_f32(c, to, x);
 }
 
 }  // namespace cosmati::kernel

@@ -182,8 +182,11 @@ class Builder {
 std::string print(const Kernel& k);              // the text form; parse(print(k)) prints the same
 Kernel parse(const std::string& text);           // throws cosmati::Error{syntax}
 void verify(const Kernel& k, const char* pass);  // throws InternalError naming the pass, with the text
-// Replaces every expanded operation (exp, log, ...), division and conversions a backend does not have by primitives.
-Kernel expand(Kernel k);
+struct Native {                                  // what a backend has instructions for
+  bool half = false;                             // conversions between f16 and f32
+};
+// Replaces every expanded operation (exp, log, ...) and the conversions a backend does not have by primitives.
+Kernel expand(Kernel k, Native native = {});
 // The value of an expression of constants and params (phase sizes, scratch sizes). params: bit patterns, one per Param.
 std::int64_t evaluate(const Kernel& k, ExprId e, const std::vector<std::int64_t>& params);
 

@@ -54,6 +54,7 @@ struct Coordinates {                            // of one axis
   std::vector<ExprId> at;                       // one a copy
   std::vector<std::optional<ExprId>> inside{};  // whether that coordinate is in the axis's range, where it may not be
   bool lanes = false;                           // they vary over the lanes
+  ExprId base{};                                // the first of them in lane 0
 };
 
 using CopyKey = std::vector<std::uint32_t>;  // which copy of each axis that has several, in the order of a value's axes
@@ -173,6 +174,8 @@ class Lowering {
     std::function<Arguments(const Arguments&, std::size_t, Scope*)> step;
     std::function<Arguments(const Arguments&, const Arguments&, Scope*)> merge;
     bool symmetric = true;  // both orders of a merge give the same bits
+    // The state that the merge takes from the one that the steps made, of a copy of the innermost axis; nothing: they are alike.
+    std::function<Arguments(const Arguments&, std::size_t, const Shape&)> close{};
   };
   std::vector<Arguments> folded(ValueId v, const Fold& f, Scope* s);
   std::vector<AxisId> reduced_axes(const ir::Reduce& reduce) const;
@@ -180,6 +183,7 @@ class Lowering {
   // Emits every copy of the value at once, so that they share one nest.
   void emit_reduce(ValueId v, Scope* s);
   void emit_moments(ValueId v, Scope* s);
+  Arguments lifted(const ir::Reduce& reduce, const ir::Reducer& r, Scope* s);
   Arguments fold(const ir::Reduce& reduce, const ir::Reducer& r, const Arguments& state, Scope* s);
   Arguments merge(const ir::Reducer& r, const Arguments& a, const Arguments& b, Scope* s);
   Arguments settle_lanes(const Fold& f, Arguments state, Scope* s);
@@ -187,6 +191,11 @@ class Lowering {
   bool lifts_unchanged(const ir::Reducer& r) const;
   Arguments lambda(const ir::Lambda& f, const Arguments& args, Scope* s);
   ExprId lambda_value(ValueId v, const Arguments& args, Scope* s, std::map<ValueId, ExprId>& memo);
+
+  // ---- extremes.cpp ----------------------------------------------------------------------------------------------------
+  void emit_extreme(ValueId v, Scope* s);
+  bool places_in_order(const ir::Reduce& reduce) const;
+  void emit_place(ValueId v, Scope* s);
 
   // ---- streams.cpp -----------------------------------------------------------------------------------------------------
   std::vector<CarriedState>& carried(StreamId stream, Scope* from);

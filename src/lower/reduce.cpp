@@ -61,7 +61,10 @@ std::vector<Arguments> Lowering::folded(ValueId v, const Fold& f, Scope* s) {
   std::vector<Arguments> settled;
   for (std::size_t result = 0; result < results; ++result) {
     std::vector<Arguments> parts;
-    for (std::size_t a = 0; a < accumulators; ++a) parts.push_back(part(state, result * accumulators + a));
+    for (std::size_t a = 0; a < accumulators; ++a) {
+      const Arguments one = part(state, result * accumulators + a);
+      parts.push_back(f.close ? f.close(one, a, shapes.back().second) : one);
+    }
     for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2))
       for (std::size_t a = 0; a < parts.size() / 2; ++a) parts[a] = f.merge(parts[a], parts[(parts.size() + 1) / 2 + a], s);
     settled.push_back(lanes ? settle_lanes(f, parts[0], s) : parts[0]);
@@ -89,6 +92,9 @@ void Lowering::emit_reduce(ValueId v, Scope* s) {
   const ir::Reduce& reduce = std::get<ir::Reduce>(p_[v].node);
   const ir::Reducer& r = p_[reduce.reducer];
   if (m_.two_passes.count(v)) return emit_moments(v, s);
+  const bool extreme = r.builtin && (r.fold == Op::maximum || r.fold == Op::minimum);
+  if (extreme && reg(r.state_types[0]) == DType::f32_) return emit_extreme(v, s);
+  if (places_in_order(reduce)) return emit_place(v, s);
   const std::string name = name_of(v);
   Fold f;
   for (std::size_t k = 0; k < r.identity.results.size(); ++k) {
@@ -224,11 +230,16 @@ Arguments Lowering::fold(const ir::Reduce& reduce, const ir::Reducer& r, const A
     if (e && e->op == Op::mul && is_float(arg.dtype) && reg(arg.dtype) == k_[state[0]].dtype)
       return {b_.let(*s->block, "acc", b_.apply(Op::fma, {emit(e->args[0], s), emit(e->args[1], s), state[0]}))};
   }
+  return merge(r, state, lifted(reduce, r, s), s);
+}
+
+// The state of one element.
+Arguments Lowering::lifted(const ir::Reduce& reduce, const ir::Reducer& r, Scope* s) {
   Arguments args;
   for (ValueId arg : reduce.args) args.push_back(emit(arg, s));
   for (std::size_t i = 0; i < args.size(); ++i)
     if (i < r.arg_types.size()) args[i] = b_.let(*s->block, "x", b_.cast(reg(r.arg_types[i]), args[i]));
-  return merge(r, state, lambda(r.lift, args, s), s);
+  return lambda(r.lift, args, s);
 }
 
 Arguments Lowering::lambda(const ir::Lambda& f, const Arguments& args, Scope* s) {

@@ -118,6 +118,7 @@ std::optional<ExprId> Lowering::inside(const AxisSet& axes, Scope* s) {
 Coordinates Lowering::neighbours(AxisId axis, ExprId base, std::optional<ExprId> last, Shape shape, Block& block) {
   Coordinates c;
   c.lanes = shape.lanes > 1;
+  c.base = base;
   for (std::uint32_t u = 0; u < shape.copies; ++u) {
     ExprId at = add(base, b_.integer(static_cast<std::int64_t>(u) * shape.lanes));
     if (c.lanes) at = add(at, b_.lane());
@@ -223,7 +224,7 @@ Arguments Lowering::loops(const std::vector<std::pair<AxisId, Shape>>& axes, std
   const Body inner = [&](Scope* s, const Arguments& old) { return loops(axes, at + 1, old, names, s, body); };
   const auto [first, last] = range(axis, outer);
   if (shape.lanes == 1 && shape.copies == 1)
-    return loop(axis, first, last, [](ExprId i, Block&) { return Coordinates{{i}}; }, state, names, outer, inner);
+    return loop(axis, first, last, [&](ExprId i, Block&) { return Coordinates{{i}, {}, false, i}; }, state, names, outer, inner);
 
   Block& block = *outer->block;
   const ExprId lanes = b_.integer(shape.lanes), size = b_.integer(static_cast<std::int64_t>(shape.lanes) * shape.copies);
@@ -232,7 +233,10 @@ Arguments Lowering::loops(const std::vector<std::pair<AxisId, Shape>>& axes, std
   const ExprId blocks = b_.let(block, "blocks", b_.apply(Op::floordiv, {total, size}));
   state = loop(
       axis, b_.integer(0), blocks,
-      [&](ExprId i, Block& in) { return neighbours(axis, b_.let(in, p_[axis].name, add(from, mul(i, size))), {}, shape, in); },
+      [&](ExprId i, Block& in) {
+        const ExprId at = b_.let(in, p_[axis].name, add(from, mul(i, size)));
+        return neighbours(axis, at, {}, shape, in);
+      },
       state, names, outer, inner);
   const ExprId done = b_.let(block, "done", mul(blocks, size));
   const ExprId left = add(sub(total, done), sub(lanes, b_.integer(1)));

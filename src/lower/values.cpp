@@ -161,10 +161,14 @@ void Lowering::emit_store(const ir::Store& store, Scope* s) {
   std::vector<ValueId> values = {store.value};
   for (const ir::Index& index : store.index) values.insert(values.end(), index.begin(), index.end());
   reduce_before(values, s);
+  // The store rounds; what a cast to its type would round before it need not be widened in between.
+  ValueId stored = store.value;
+  if (const auto* e = std::get_if<ir::Elementwise>(&p_[stored].node))
+    if (e->op == Op::cast && p_[stored].dtype == p_[store.tensor].dtype && !m_.homes.count(stored)) stored = e->args[0];
   loops(axes, s, [&](Scope* inner) {
     each_copy(all, inner, [&] {
       Address a = address(store.tensor, store.index, inner, false);
-      ExprId value = emit(store.value, inner);
+      ExprId value = emit(stored, inner);
       b_.store(*inner->block, BufferId{store.tensor.index}, a.offset, b_.cast(p_[store.tensor].dtype, value), inside(all, inner));
     });
   });

@@ -66,15 +66,6 @@ void check_reach(const TensorView& view, const ir::Tensor& tensor) {
   }
 }
 
-// Whether a 64-bit integer is cast to a narrower one. Extents and coordinates have 64 bits, and proofs take what they become for
-// exact.
-bool narrows(const ir::Program& p) {
-  return std::any_of(p.values.begin(), p.values.end(), [&](const ir::Value& v) {
-    const auto* n = std::get_if<ir::Elementwise>(&v.node);
-    return n && n->op == ops::Op::cast && is_int(v.dtype) && v.dtype != DType::i64_ && p[n->args[0]].dtype == DType::i64_;
-  });
-}
-
 // Whether the values that `roots` are computed from include a scalar parameter, by its index.
 std::vector<bool> scalars_behind(const ir::Program& p, std::vector<ir::ValueId> roots) {
   std::vector<bool> scalars(p.scalars.size(), false), seen(p.values.size(), false);
@@ -269,7 +260,7 @@ std::shared_ptr<const Instance> Instances::get(const language::Binding& binding)
     made->program = program_.source().instantiate(binding);
     prove::require_proven(made->program);
     made->inlined = ir::inline_replaces(made->program);
-    made->narrows = narrows(made->program);
+    made->narrows = ir::narrows_integers(made->program);
     made->contracts = has_contracts(made->program);
     made->decides = scalars_behind(made->program, deciding(made->program));
     return made;

@@ -128,7 +128,7 @@ std::string Function::emit(const Arguments& arguments, const std::string& as) co
   if (as == "kernel") return kernel::print(k);
   if (as == "llvm" || as == "asm") {
     backends::require("cpu");
-    return cpu::emit(kernel::expand(k), as);
+    return cpu::emit(kernel::expand(k, cpu::native()), as);
   }
   throw Error(ErrorCode::bad_argument, {}, fmt::format("a program is not emitted as `{}`", as),
               "the forms are tile, kernel, llvm, asm");

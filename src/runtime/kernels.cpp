@@ -163,7 +163,8 @@ std::shared_ptr<const Kernel::Impl> Kernels::compile(const Instance& instance, c
                     {}};
   const Device::Impl& device = *device_.impl();
   if (device.kind != Device::Impl::Kind::oracle) {
-    const kernel::Kernel k = lowered(instance, plan), expanded = kernel::expand(k);
+    const kernel::Native native = device.kind == Device::Impl::Kind::cpu ? cpu::native() : kernel::Native{};
+    const kernel::Kernel k = lowered(instance, plan), expanded = kernel::expand(k, native);
     kernel::verify(expanded, "expand");
     image.interface = interface_of(k);
     if (device.kind == Device::Impl::Kind::sim) {

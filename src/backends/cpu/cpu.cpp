@@ -112,6 +112,8 @@ class Compiled : public kernel::Executable {
 
 }  // namespace
 
+kernel::Native native() { return {.half = converts_half()}; }
+
 Object compile_object(const kernel::Kernel& k, const std::string& prefix, const Options& options) {
   Unit unit(k.name);
   generate(k, prefix, unit.module());

@@ -33,7 +33,11 @@ struct Object {
   std::string prefix, bytes;
 };
 
-// `k` is expanded (kernel::expand). Throws Error{backend_absent} where the backend is not built. Thread-safe, in parallel.
+// What this processor has instructions for.
+kernel::Native native();
+
+// `k` is expanded (kernel::expand for native()). Throws Error{backend_absent} where the backend is not built. Thread-safe, in
+// parallel.
 Object compile_object(const kernel::Kernel& k, const std::string& prefix, const Options& options = {});
 // The executable of an object. Of `k` only the interface is read (params, buffers, the number of phases); the object is of that
 // kernel and this processor. Throws InternalError where it is not.

@@ -145,6 +145,15 @@ LLVMOrcLLJITRef linker() {
 
 const HostFacts& host_facts() { return native().facts; }
 
+bool converts_half() {
+  const std::string features = "," + host_facts().features + ",";
+#if defined(__x86_64__)
+  return features.find(",+f16c,") != std::string::npos;
+#else
+  return features.find(",+neon,") != std::string::npos;
+#endif
+}
+
 std::string compiler_identity() {
   const Native& n = native();
   unsigned major = 0, minor = 0, patch = 0;

@@ -14,6 +14,8 @@ struct HostFacts {
   std::string cpu, features;  // as LLVM names them
 };
 const HostFacts& host_facts();
+// Whether the processor converts between f16 and f32.
+bool converts_half();
 // LLVM's version, the target and its features, the passes: what turns a module into an object.
 std::string compiler_identity();
 

@@ -237,6 +237,9 @@ LLVMValueRef cast(const Place& at, DType from, DType to, LLVMValueRef a) {
   const LLVMBuilderRef b = at.builder;
   const LLVMTypeRef type = register_type(at, to);
   if (from == to) return a;
+  const LLVMTypeRef half = of_lanes(at, LLVMHalfTypeInContext(at.context));
+  if (from == DType::f16_ && to == DType::f32_) return LLVMBuildFPExt(b, LLVMBuildBitCast(b, a, half, ""), type, "");
+  if (from == DType::f32_ && to == DType::f16_) return LLVMBuildBitCast(b, LLVMBuildFPTrunc(b, a, half, ""), type, "");
   COSMATI_CHECK((!is_float(from) || hardware_float(from)) && (!is_float(to) || hardware_float(to)),
                 "cpu: the cast from {} to {} is not expanded", name(from), name(to));
   if (is_float(from)) {

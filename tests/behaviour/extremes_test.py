@@ -1,0 +1,68 @@
+# Extremes and their places, beside what the language says of them: a NaN wins, -0 is below +0 but equal to it where places are
+# asked for, the lowest index wins among equals, and of nothing comes the worst value and no place.
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+
+from tool import ToolTest, main
+
+PROGRAM = """program extremes<T: any>(in x: T[row, col], out lo: T[row], out hi: T[row], out first: i32[row], out last: i32[row]) {
+  parallel row {
+    lo[row] = min(x, col)
+    hi[row] = max(x, col)
+    first[row] = argmin(x, col)
+    last[row] = argmax(x, col)
+  }
+}"""
+
+
+def place(row, best):
+    if len(row) == 0:
+        return -1
+    nan = np.isnan(row) if row.dtype.kind == "f" else np.zeros(len(row), bool)
+    return int(np.argmax(nan if nan.any() else row == best(row)))
+
+
+def extreme(row, best, of_nothing, zero):
+    if len(row) == 0:
+        return of_nothing
+    if row.dtype.kind != "f":
+        return best(row)
+    value = np.nan if np.isnan(row).any() else best(row)
+    if value == 0:
+        value = zero(row[row == 0])
+    return value
+
+
+def rows(random, width, dtype):
+    if dtype.kind == "i":
+        limits = np.iinfo(dtype)
+        pools = [[limits.min], [limits.max], [limits.min, limits.max, 0], [1, 2, 3], [-1, 0], list(range(-99, 99))]
+    else:
+        pools = [[-np.inf], [np.inf], [-np.inf, np.inf], [-0.0, 0.0], [-0.0], [0.0, -1.0, -0.0], [1.0, 0.0, -0.0], [3.0, 1.0],
+                 [np.nan, 1.0, 2.0, -np.inf], [-np.nan, -1.0, -2.0, np.inf], [np.nan], [-5.0, -6.0, -1e-40], list(random.normal(size=99))]
+        pools += [[0.5] * 60 + [np.nan], [-np.inf] * 60 + [-np.nan, -1.0]]
+    return np.stack([random.choice(np.array(pool, dtype), width) for pool in pools])
+
+
+class Extremes(ToolTest):
+    def test_of_any_numbers(self):
+        random = np.random.default_rng(11)
+        program = self.program(PROGRAM)
+        for dtype in (np.float32, np.float16, np.float64, np.int32, np.int8):
+            for width in (0, 1, 7, 8, 9, 31, 32, 33, 65, 200):
+                x = rows(random, width, np.dtype(dtype))
+                floating = x.dtype.kind == "f"
+                least, most = (-np.inf, np.inf) if floating else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+                for device, (lo, hi, first, last) in self.each(program, ["lo", "hi", "first", "last"], check=False, x=x):
+                    for r, row in enumerate(x):
+                        wanted_lo = extreme(row, np.min, most, lambda z: -0.0 if np.signbit(z).any() else 0.0)
+                        wanted_hi = extreme(row, np.max, least, lambda z: -0.0 if np.signbit(z).all() else 0.0)
+                        where = f"{device}, {np.dtype(dtype)}, row {r} of {width}"
+                        for got, wanted in ((lo[r], wanted_lo), (hi[r], wanted_hi)):
+                            same = np.isnan(got) and np.isnan(wanted) or got == wanted and np.signbit(got) == np.signbit(wanted)
+                            self.assertTrue(same, f"{where}: {got}, not {wanted}")
+                        self.assertEqual((first[r], last[r]), (place(row, np.min), place(row, np.max)), where)
+
+
+if __name__ == "__main__":
+    main()
