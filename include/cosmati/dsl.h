@@ -42,7 +42,9 @@ template <class T, class... Of>
 concept OneOf = (std::is_same_v<T, Of> || ...);
 // What denotes a value and is no tile yet.
 template <class T>
-concept Readable = std::is_arithmetic_v<T> || OneOf<T, Axis, Input, InOut, Access, InOutAccess, Replaced>;
+concept Number = std::is_arithmetic_v<T>;
+template <class T>
+concept Readable = Number<T> || OneOf<T, Axis, Input, InOut, Access, InOutAccess, Replaced>;
 
 // v.at(a, e, b, f): v[a := e, b := f], simultaneous, of everything that denotes a value.
 template <class Value>
@@ -90,8 +92,7 @@ class COSMATI_API Operand {
   Operand(const Output& out, Location at = Location::current()) = delete;     // an out parameter cannot be read: declare it inout
   Operand(const OutAccess& out, Location at = Location::current()) = delete;  // an out parameter cannot be read: declare it inout
   Operand(const Axes& pack, Location at = Location::current()) = delete;  // a pack of axes has no value: index or reduce with it
-  template <class T>
-    requires std::is_arithmetic_v<T>
+  template <detail::Number T>
   Operand(T literal, Location at = Location::current()) : at(at) {
     if constexpr (std::is_same_v<T, bool>)
       tile = detail::literal(literal);
@@ -141,10 +142,14 @@ class COSMATI_API Dim {
   Dim(const Axis& axis);
   Dim(const Axes& pack);
   Dim(Tile axis_plus_constant, std::source_location at = std::source_location::current());
-  Dim(int constant);
+  template <detail::Number T>
+  Dim(T constant) : parts{Part(constant)} {}
   struct COSMATI_API Part {
     Part(const Axis& axis);
-    Part(int constant) : constant(constant) {}
+    template <detail::Number T>
+    Part(T constant) : constant(static_cast<std::int64_t>(constant)) {
+      static_assert(std::is_integral_v<T> && !std::is_same_v<T, bool>, "a dimension is an axis, axis + constant or an integer");
+    }
     std::optional<std::uint32_t> axis;
     std::uint64_t capture = 0;  // the axis's
     std::int64_t constant = 0;
@@ -276,6 +281,8 @@ class Input : public detail::Indexed<Access>, public detail::Replaceable<Input> 
  public:
   using Location = std::source_location;
   using Indexed::Indexed;
+  Input(const Input&) = default;
+  Input& operator=(const Input&) = delete;  // an in parameter cannot be written
   Input& in(Operand lo, Operand hi) { return detail::promise(parameter, &lo, &hi, false, false, hi.at), *this; }
   Input& sorted(Location at = Location::current()) {
     return detail::promise(parameter, nullptr, nullptr, true, false, at), *this;
@@ -287,10 +294,14 @@ class Input : public detail::Indexed<Access>, public detail::Replaceable<Input> 
 class Output : public detail::Indexed<OutAccess> {
  public:
   using Indexed::Indexed;
+  Output(const Output&) = default;
+  Output& operator=(const Output&) = delete;  // this is the parameter itself: store by y(i, j) = value
 };
 class InOut : public detail::Indexed<InOutAccess>, public detail::Replaceable<InOut> {
  public:
   using Indexed::Indexed;
+  InOut(const InOut&) = default;
+  InOut& operator=(const InOut&) = delete;  // this is the parameter itself: store by y(i, j) = value
 };
 
 template <class AccessOf>
@@ -413,6 +424,7 @@ Over over(std::source_location at, const A&... axes) {
                 "a reduction takes its values first and then axes (Axis objects), order:: and relax:: only; for the larger of "
                 "two values use "
                 "maximum(x, y)");
+  static_assert(!(is_over<A> && ...) || (is_axis<A> || ...), "a reduction names at least one axis to reduce over");
   Over o{at, {}};
   if constexpr ((is_over<A> && ...)) (add_axis(o, axes), ...);
   return o;
@@ -497,15 +509,24 @@ struct RegionAxis {
   RegionAxis(const Axes& pack, std::source_location at = std::source_location::current()) : over{at, {}} { add_axis(over, pack); }
   Over over;
 };
+template <class F>
+void run_region(const F& body) {
+  static_assert(std::is_invocable_v<const F&>, "parallel takes axes and then its body");
+  if constexpr (std::is_invocable_v<const F&>) {
+    static_assert(std::is_void_v<std::invoke_result_t<const F&>>,
+                  "the body of parallel returns nothing: store by y(i, j) = value");
+    body();
+  }
+}
 
 }  // namespace detail
 
 // parallel(a, b, ..., body): body runs once, while the program is captured.
 template <class F>
-  requires std::is_invocable_v<F&>
+  requires std::is_invocable_v<const F&>
 void parallel(const F& body, std::source_location at = std::source_location::current()) {
   detail::begin_parallel({at, {}});
-  body();
+  detail::run_region(body);
 }
 template <class... A>
   requires(sizeof...(A) > 0)
@@ -516,7 +537,7 @@ void parallel(detail::RegionAxis first, const A&... rest) {
     (detail::add_axis(first.over, std::get<I>(all)), ...);
   }(std::make_index_sequence<sizeof...(A) - 1>{});
   detail::begin_parallel(first.over);
-  std::get<sizeof...(A) - 1>(all)();
+  detail::run_region(std::get<sizeof...(A) - 1>(all));
 }
 
 // ---- streams -------------------------------------------------------------------------------------------------------
@@ -664,6 +685,10 @@ class Reducer {
   static constexpr std::size_t states = detail::count_of<std::invoke_result_t<Identity>>();
   using State = std::array<Tile, states>;
   static_assert(std::is_invocable_v<MergeStates, State, State>, "the merge of a reducer takes two states (arrays of tiles)");
+  using Lifted = decltype(std::apply(std::declval<const Lift&>(), std::declval<std::array<Tile, arity>>()));
+  static_assert(detail::count_of<Lifted>() == states, "the lift of a reducer returns as many values as its identity");
+  static_assert(detail::count_of<std::invoke_result_t<MergeStates, State, State>>() == states,
+                "the merge of a reducer returns as many values as its identity");
   static_assert(std::is_invocable_v<Finish, State>, "the finish of a reducer takes one state (an array of tiles)");
 
   detail::ReducerParts parts(std::source_location at) const {

@@ -287,10 +287,9 @@ Axes::Axes(const char* name, std::source_location at) : name(name) {
 Dim::Part::Part(const Axis& axis) : axis(axis.id), capture(axis.capture) {}
 Dim::Dim(const Axis& axis) : parts{Part(axis)} {}
 Dim::Dim(const Axes& pack) : pack(&pack) {}
-Dim::Dim(int constant) : parts{Part(constant)} {}
 Dim::Dim(Tile axis_plus_constant, std::source_location at) {
   ir::Factor factor = factor_of(axis_plus_constant, at);
-  Part part(static_cast<int>(factor.offset));
+  Part part(factor.offset);
   part.axis = factor.axis.index;
   part.capture = current->serial;
   parts.push_back(part);

@@ -1,0 +1,11 @@
+// error: a dimension is an axis, axis \+ constant or an integer
+// SPDX-License-Identifier: Apache-2.0
+#include <cosmati/cosmati.h>
+using namespace cosmati;
+
+const Program p = program("p", [] {
+  Axis row{"row"}, col{"col"};
+  auto x = input<f32>("x", {row, col});
+  auto y = output<f32>("y", {row});
+  auto z = output<f32>("z", {{row, true}});
+});
