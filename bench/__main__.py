@@ -73,7 +73,7 @@ def only(cases, bars, pattern):
         found = re.compile(pattern).search
     except re.error as problem:
         raise BadInput(f"--only {pattern} is no regular expression: {problem}") from None
-    kept = [bar for bar in bars if found(bar.what) or found(getattr(bar, "case", ""))]
+    kept = [bar for bar in bars if found(bar.what) or (isinstance(bar, Speed) and found(bar.case))]
     needed = {getattr(bar, "case", None) for bar in kept}
     cases = [case for case in cases if case.name in needed or found(case.name)]
     if not kept and not cases:

@@ -5,9 +5,6 @@ from bench.core import statistics
 from bench.core.declare import Speed
 from bench.core.peers import Absent
 
-NOT_MEASURED = ("absent", "error")
-
-
 def hold(bars, document, done=lambda lines, what: None):
     """The lines of all bars, given a document whose cases are complete. `done` is told the lines so far before each figure is measured."""
     lines = []
@@ -37,6 +34,8 @@ def _speed(bar, document):
     case = next((case for case in document["cases"] if case["name"] == bar.case), None)
     if case is None:
         return {**line, "reason": "there was no time for it"}
+    if case["status"] == "incomplete":
+        return {**line, "reason": case["reason"]}
     metric = document["settings"]["metrics"][0]
 
     def rounds(name):

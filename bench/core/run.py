@@ -7,7 +7,7 @@ import sys
 import time
 
 from bench.core import bars, check, data, machine, measure, order, ours, provenance, results, statistics
-from bench.core.declare import Array, Cosmati
+from bench.core.declare import Array, Cosmati, Speed
 from bench.core.peers import Absent, Subject, Work, load_peers
 from bench.core.progress import Progress
 
@@ -380,7 +380,8 @@ class Run:
             short = f"{done} of {len(cases)} cases were begun in {minutes:g} minutes" if done < len(cases) else None
             self.document.update(status="failed" if failed else "complete", reason="; ".join(failed) or short)
         except KeyboardInterrupt:
-            self.document.update(status="incomplete", reason="interrupted")
+            speeds = [bar for bar in self.benchmark.bars if isinstance(bar, Speed)]
+            self.document.update(status="incomplete", reason="interrupted", bars=bars.hold(speeds, self.document))
         self.progress.clear()
         self.document["provenance"].update(finished=provenance.now(), after=machine.state())
         self.save()

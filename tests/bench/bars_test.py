@@ -10,7 +10,7 @@ import numpy as np
 from bench import __main__ as command
 from bench.core import Absent, Benchmark, Figure, Measured, Speed, bars, check, data, declare, results
 from bench.core.peers import load_peers
-from declared import DOUBLE, DOUBLE_CASE, QUICK, Array, BenchTest, Case, Cosmati
+from declared import DOUBLE, DOUBLE_CASE, QUICK, Array, BenchTest, Case, Cosmati, interrupting
 
 
 def document(times, statuses=None):
@@ -20,7 +20,7 @@ def document(times, statuses=None):
         {"metric": "e2e_batch", "variant": name, "round": number, "calls": 2, "seconds": [2 * seconds]}
         for name, values in times.items() for number, seconds in enumerate(values)
     ]  # fmt: skip
-    return {"settings": {"metrics": ["e2e_batch"]}, "cases": [{"name": "c", "reason": None, "variants": rows, "samples": samples}]}
+    return {"settings": {"metrics": ["e2e_batch"]}, "cases": [{"name": "c", "status": "complete", "reason": None, "variants": rows, "samples": samples}]}
 
 
 class Bars(unittest.TestCase):
@@ -100,6 +100,12 @@ class Runs(BenchTest):
         self.assertIn("**MISSED**", (self.folder / "table.md").read_text())
         status, found = self.execute_with([Figure("bad", lambda _: 1 / 0, 2)], cases=(), variants=())
         self.assertEqual((status, found["reason"]), ("failed", "bad: ZeroDivisionError: division by zero"))
+
+    def test_an_interrupted_run_holds_what_is_complete(self):
+        interrupting(4)
+        cases = [DOUBLE_CASE, dataclasses.replace(DOUBLE_CASE, name="later", variants=[Cosmati(), "interrupted", "right"])]
+        status, found = self.execute_with([Speed("a", "double", ["right"], 1e-9), Speed("b", "later", ["right"], 1e-9)], cases)
+        self.assertEqual((status, [(bar["status"], bar["reason"]) for bar in found["bars"]]), ("incomplete", [("met", None), ("absent", "interrupted")]))
 
     def test_minutes_leave_later_cases_out(self):
         def slow(material):
