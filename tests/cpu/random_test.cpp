@@ -57,7 +57,7 @@ class Generator {
     k_.phase("main", k_.b.apply(Op::floordiv, {more, k_.b.integer(lanes_)}), body);
     k_.kernel.phases[0].lanes = lanes_;
     kernel::verify(k_.kernel, "random");
-    kernel::Kernel expanded = kernel::expand(k_.kernel, native());
+    kernel::Kernel expanded = kernel::expand(k_.kernel, cpu::native());
     kernel::verify(expanded, "expand");
     return expanded;
   }
