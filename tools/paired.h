@@ -1,6 +1,7 @@
 // Two functions timed side by side: what is compared is the time of one over that of the other in the same round.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
