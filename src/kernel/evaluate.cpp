@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernel/kernel.h"
+#include "kernel/launch.h"
 #include "support/check.h"
 #include "support/overloaded.h"
 
@@ -27,6 +28,13 @@ std::int64_t evaluate(const Kernel& k, ExprId e, const std::vector<std::int64_t>
   if (std::int64_t product = 0; a->op == ops::Op::mul && __builtin_mul_overflow(args[0].i, args[1].i, &product))
     return std::numeric_limits<std::int64_t>::max();
   return ops::reference(a->op, argument, x.dtype, args).i;
+}
+
+std::int64_t param_bits(DType t, const ops::Scalar& scalar) {
+  if (!is_float(t)) return scalar.i;
+  std::int64_t bits = 0;
+  ops::store(t, &bits, scalar);
+  return bits;
 }
 
 }  // namespace cosmati::kernel

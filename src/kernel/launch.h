@@ -31,6 +31,9 @@ struct Launch {
   std::function<void(double)> progress = {};  // told the fraction of a launch that is done; from any worker
 };
 
+// A scalar as params hold it.
+std::int64_t param_bits(DType t, const ops::Scalar& scalar);
+
 class Executable {
  public:
   virtual ~Executable() = default;

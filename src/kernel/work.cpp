@@ -1,0 +1,571 @@
+// The kernel is walked once into a tree of loops that holds what does not depend on params; asking evaluates trips only.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/work.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "kernel/varying.h"
+#include "support/overloaded.h"
+
+namespace cosmati::kernel {
+namespace {
+
+using ops::Op;
+using support::overloaded;
+
+constexpr double unknown_trips = 64;  // of a loop whose range depends on memory
+constexpr double never = -1;          // the time of what does not depend on a loop's carried values
+
+// What stands between two loops, and the loops.
+struct Region;
+struct Loop {
+  VarId var;
+  ExprId lo, hi;
+  bool known = false;  // its range follows from params and variables around it
+  double carried = 0;  // latency from a carried value to its next one
+  double spill = 0;    // cycles a trip for carried values beyond the registers
+  std::unique_ptr<Region> body;
+};
+struct Product {  // a term of a derivative
+  std::int64_t constant;
+  std::vector<ExprId> factors;
+};
+using Slope = std::optional<std::vector<Product>>;  // nothing: not known
+struct Access {
+  BufferId buffer;
+  double element;  // bytes
+  bool stored;
+  Slope origin, lane;
+  std::vector<Slope> loops;  // by the loops around it, the innermost first; the last is the group
+};
+struct Region {
+  double busy = 0, latency = 0;  // of the straight code in it
+  std::vector<Access> accesses;
+  std::vector<std::pair<VarId, ExprId>> lets;       // integers that trips may depend on, in order
+  std::vector<std::pair<std::size_t, Loop>> loops;  // each after so many lets
+};
+
+}  // namespace
+
+struct Work::Impl {
+  Kernel k;
+  Rates rates;
+  Varying varying;
+  std::vector<std::optional<std::int64_t>> steps;  // per var: from lane to lane, where it is affine
+  std::vector<bool> known;                         // per var: follows from params and loop variables
+  std::vector<bool> asked;                         // per var: a trip depends on it
+  std::vector<double> ready;                       // per var: when it is there, from the start of its region
+  std::vector<double> since;                       // per var: when, counted from the carried values of the innermost loop
+  std::vector<std::optional<ExprId>> meaning;      // per var: what a let binds
+  std::vector<VarId> around;                       // the loops that are open, the outermost first
+  std::vector<std::uint64_t> moved;                // per var: by which loops, a bit each; by the group and the lane
+  int lanes = 1;                                   // of the phase that is walked
+  std::vector<Region> phases;
+
+  Impl(Kernel kernel, const Rates& r)
+      : k(std::move(kernel)),
+        rates(r),
+        varying(kernel::varying(k)),
+        steps(k.vars.size(), 0),
+        known(k.vars.size(), false),
+        asked(k.vars.size(), false),
+        ready(k.vars.size(), 0),
+        since(k.vars.size(), never),
+        meaning(k.vars.size()),
+        moved(k.vars.size(), 0) {
+    for (const kernel::Phase& phase : k.phases) {
+      lanes = phase.lanes;
+      phases.push_back(region(phase.body));
+    }
+    for (const kernel::Phase& phase : k.phases) ask(phase.body);
+    for (Region& r : phases) forget(r);
+  }
+
+  // ---- expressions ----
+  std::optional<std::int64_t> step(ExprId e) const {
+    if (!varying(e)) return 0;
+    return std::visit(overloaded{[&](const Id&) -> std::optional<std::int64_t> { return 1; },
+                                 [&](const VarRef& v) { return steps[v.var.index]; },
+                                 [&](const Apply& a) -> std::optional<std::int64_t> {
+                                   if (k[e].dtype != DType::i64_ || a.args.size() != 2) return std::nullopt;
+                                   const auto x = step(a.args[0]), y = step(a.args[1]);
+                                   if (!x || !y) return std::nullopt;
+                                   if (a.op == Op::add) return *x + *y;
+                                   if (a.op == Op::sub) return *x - *y;
+                                   const auto* c = std::get_if<Const>(&k[a.args[*x == 0 ? 0 : 1]].node);
+                                   if (a.op == Op::mul && c) return (*x == 0 ? *y : *x) * c->i;
+                                   return std::nullopt;
+                                 },
+                                 [](const auto&) -> std::optional<std::int64_t> { return std::nullopt; }},
+                      k[e].node);
+  }
+
+  bool follows(ExprId e) const {
+    return std::visit(overloaded{[&](const VarRef& v) { return static_cast<bool>(known[v.var.index]); },
+                                 [&](const Apply& a) {
+                                   return !is_float(k[e].dtype) &&
+                                          std::all_of(a.args.begin(), a.args.end(), [&](ExprId x) { return follows(x); });
+                                 },
+                                 [](const Const&) { return true; }, [](const ParamRef&) { return true; },
+                                 [](const Id& id) { return id.what == Id::What::group; }, [](const auto&) { return false; }},
+                      k[e].node);
+  }
+
+  double registers(DType t) const {
+    return std::ceil(static_cast<double>(lanes) * std::max(1, byte_size(t)) / rates.register_bytes);
+  }
+
+  struct Cost {
+    double busy = 0, ready = 0, since = never;
+    void operands(const Cost& other) {
+      busy += other.busy;
+      ready = std::max(ready, other.ready);
+      since = std::max(since, other.since);
+    }
+    void takes(double cycles, double latency) {
+      busy += cycles;
+      ready += latency;
+      if (since != never) since += latency;
+    }
+  };
+
+  Rates::Cost rate(const Apply& a, DType argument, DType result) const {
+    switch (a.op) {
+      case Op::mul:
+      case Op::fma:
+        if (!is_float(argument) && byte_size(argument) == 8) return {4 * rates.multiply.busy, 3 * rates.multiply.latency};
+        return rates.multiply;
+      case Op::div:
+      case Op::sqrt:
+        return {rates.divide.busy * (byte_size(argument) == 8 ? 1.6 : 1), rates.divide.latency};
+      case Op::minimum:
+      case Op::maximum:
+      case Op::minimum_num:
+      case Op::maximum_num:
+        if (is_float(argument)) return {5 * rates.simple.busy, 3 * rates.simple.latency};
+        return {2 * rates.simple.busy, 2 * rates.simple.latency};
+      case Op::cast:
+        if (is_float(argument) || is_float(result)) return rates.convert;
+        return rates.simple;
+      case Op::bits:
+        return {0, 0};
+      default:
+        return rates.simple;
+    }
+  }
+
+  Cost cost(ExprId e) const {
+    const Expr& x = k[e];
+    Cost c;
+    std::visit(overloaded{[&](const VarRef& v) { c = {0, ready[v.var.index], since[v.var.index]}; },
+                          [&](const Apply& a) {
+                            for (ExprId arg : a.args) c.operands(cost(arg));
+                            apply(a, e, c);
+                          },
+                          [&](const Load& l) {
+                            c.operands(cost(l.ref.offset));
+                            if (l.guard) c.operands(cost(*l.guard));
+                            if (l.otherwise) c.operands(cost(*l.otherwise));
+                            access(l.ref, l.guard && varying(*l.guard), rates.load, rates.masked_load, c);
+                          },
+                          [&](const Shuffle& s) {
+                            c.operands(cost(s.value));
+                            const double n = varying(s.value) ? registers(x.dtype) : 0;
+                            c.takes(n * rates.shuffle.busy, rates.shuffle.latency);
+                          },
+                          [](const auto&) {}},
+               x.node);
+    return c;
+  }
+
+  void apply(const Apply& a, ExprId e, Cost& c) const {
+    const DType argument = k[a.args.back()].dtype, result = k[e].dtype;
+    const bool integer = !is_float(argument) && !is_float(result);
+    if (!varying(e) || (integer && step(e))) {
+      if (integer) {
+        const bool divides = a.op == Op::floordiv || a.op == Op::mod;
+        return c.takes(rates.index.busy * (divides ? 8 : 1), rates.index.latency * (divides ? 8 : 1));
+      }
+    }
+    const double n = varying(e) ? std::max(registers(argument), registers(result)) : 1;
+    const double all = varying(e) ? lanes : 1;
+    if (integer && (a.op == Op::floordiv || a.op == Op::mod)) return c.takes(all * 8 * rates.index.busy, 8 * rates.index.latency);
+    if (ops::info(a.op).kind == ops::Kind::expanded && a.op != Op::cast && a.op != Op::bits)
+      return c.takes(all * rates.call.busy, rates.call.latency);
+    if (a.op == Op::cast && is_float(argument) != is_float(result) && (byte_size(argument) == 8 && byte_size(result) == 8))
+      return c.takes(all * rates.element.busy, rates.convert.latency);
+    const Rates::Cost r = rate(a, argument, result);
+    c.takes(n * r.busy, r.latency);
+  }
+
+  void access(const Ref& ref, bool masked, const Rates::Cost& plain, const Rates::Cost& with_mask, Cost& c) const {
+    const auto by = step(ref.offset);
+    if (by && *by == 0) return c.takes(plain.busy, plain.latency);
+    if (by && *by == 1) {
+      const double n = registers(k[ref.buffer].dtype);
+      return masked ? c.takes(n * with_mask.busy, with_mask.latency) : c.takes(n * plain.busy, plain.latency);
+    }
+    c.takes(lanes * rates.element.busy, plain.latency + rates.element.latency);
+  }
+
+  // ---- where accesses go ----
+  static constexpr std::uint64_t group_bit = 1, lane_bit = 2;
+  static std::uint64_t bit_of(VarId loop) { return std::uint64_t{4} << loop.index % 60; }  // two loops may share one
+  std::uint64_t moves(ExprId e) const {
+    const ExprNode& x = k[e].node;
+    if (const auto* v = std::get_if<VarRef>(&x)) return moved[v->var.index];
+    if (const auto* id = std::get_if<Id>(&x)) return id->what == Id::What::lane ? lane_bit : group_bit;
+    if (const auto* l = std::get_if<Load>(&x)) return moves(l->ref.offset);
+    if (const auto* s = std::get_if<Shuffle>(&x)) return moves(s->value);
+    std::uint64_t all = 0;
+    if (const auto* a = std::get_if<Apply>(&x))
+      for (ExprId arg : a->args) all |= moves(arg);
+    return all;
+  }
+
+  // How fast an index grows with a loop variable, the group or the lane (`var` invalid: `what`).
+  Slope slope(ExprId e, VarId var, Id::What what) const {
+    const std::vector<Product> none;
+    const std::uint64_t by = var.valid() ? bit_of(var) : what == Id::What::lane ? lane_bit : group_bit;
+    if (!(moves(e) & by)) return none;
+    return std::visit(overloaded{[&](const Const&) { return Slope(none); }, [&](const ParamRef&) { return Slope(none); },
+                                 [&](const Id& id) {
+                                   return !var.valid() && id.what == what ? Slope(std::vector<Product>{{1, {}}}) : Slope(none);
+                                 },
+                                 [&](const VarRef& v) {
+                                   if (var.valid() && v.var == var) return Slope(std::vector<Product>{{1, {}}});
+                                   const auto& bound = meaning[v.var.index];
+                                   return bound ? slope(*bound, var, what) : Slope(none);
+                                 },
+                                 [&](const Apply& a) { return slope(a, var, what); },
+                                 [&](const Load& l) { return constant(slope(l.ref.offset, var, what)); },
+                                 [&](const Shuffle& s) { return constant(slope(s.value, var, what)); }},
+                      k[e].node);
+  }
+  // Of something that is not affine: nothing is known unless its argument does not move.
+  static Slope constant(const Slope& argument) { return argument && argument->empty() ? argument : std::nullopt; }
+  Slope slope(const Apply& a, VarId var, Id::What what) const {
+    std::vector<Slope> parts;
+    for (ExprId arg : a.args) parts.push_back(slope(arg, var, what));
+    const auto still = [](const Slope& s) { return s && s->empty(); };
+    if (std::all_of(parts.begin(), parts.end(), still)) return parts[0];
+    if (a.op == Op::cast) return parts[0];
+    if (a.args.size() != 2 || !parts[0] || !parts[1]) return std::nullopt;
+    if (a.op == Op::add || a.op == Op::sub) {
+      std::vector<Product> sum = *parts[0];
+      for (Product p : *parts[1]) {
+        if (a.op == Op::sub) p.constant = -p.constant;
+        sum.push_back(std::move(p));
+      }
+      return sum;
+    }
+    if (a.op == Op::mul && (still(parts[0]) || still(parts[1]))) {
+      const std::size_t moving = still(parts[0]) ? 1 : 0;
+      std::vector<Product> scaled = *parts[moving];
+      const ExprId by = a.args[1 - moving];
+      for (Product& p : scaled) {
+        if (const auto* c = std::get_if<Const>(&k[by].node))
+          p.constant *= c->i;
+        else if (follows(by))
+          p.factors.push_back(by);
+        else
+          return std::nullopt;
+      }
+      return scaled;
+    }
+    return std::nullopt;
+  }
+
+  // An index where the lane, the group and every loop variable are 0.
+  Slope origin(ExprId e) const {
+    if (const auto* c = std::get_if<Const>(&k[e].node)) return std::vector<Product>{{c->i, {}}};
+    if (const auto* v = std::get_if<VarRef>(&k[e].node)) {
+      const auto& bound = meaning[v->var.index];
+      return bound ? origin(*bound) : Slope(std::vector<Product>{});
+    }
+    if (std::holds_alternative<Id>(k[e].node)) return std::vector<Product>{};
+    const auto* a = std::get_if<Apply>(&k[e].node);
+    if (a && a->args.size() == 2 && (a->op == Op::add || a->op == Op::sub || a->op == Op::mul)) {
+      Slope x = origin(a->args[0]), y = origin(a->args[1]);
+      if (!x || !y) return std::nullopt;
+      if (a->op != Op::mul) {
+        for (Product p : *y) {
+          if (a->op == Op::sub) p.constant = -p.constant;
+          x->push_back(std::move(p));
+        }
+        return x;
+      }
+      std::vector<Product> all;
+      for (const Product& p : *x)
+        for (const Product& q : *y) {
+          all.push_back({p.constant * q.constant, p.factors});
+          all.back().factors.insert(all.back().factors.end(), q.factors.begin(), q.factors.end());
+        }
+      if (all.size() > 4) return std::nullopt;
+      return all;
+    }
+    if (follows(e)) return std::vector<Product>{{1, {e}}};
+    return std::nullopt;
+  }
+
+  void touch(const Ref& ref, bool stored, Region& r) const {
+    Access a{ref.buffer, static_cast<double>(byte_size(k[ref.buffer].dtype)), stored, origin(ref.offset), {}, {}};
+    a.lane = slope(ref.offset, {}, Id::What::lane);
+    for (auto loop = around.rbegin(); loop != around.rend(); ++loop) a.loops.push_back(slope(ref.offset, *loop, Id::What::lane));
+    a.loops.push_back(slope(ref.offset, {}, Id::What::group));
+    r.accesses.push_back(std::move(a));
+  }
+  void touch_loads(ExprId e, Region& r) const {
+    if (const auto* l = std::get_if<Load>(&k[e].node)) {
+      touch_loads(l->ref.offset, r);
+      if (l->guard) touch_loads(*l->guard, r);
+      if (l->otherwise) touch_loads(*l->otherwise, r);
+      touch(l->ref, false, r);
+    } else if (const auto* a = std::get_if<Apply>(&k[e].node)) {
+      for (ExprId arg : a->args) touch_loads(arg, r);
+    } else if (const auto* s = std::get_if<Shuffle>(&k[e].node)) {
+      touch_loads(s->value, r);
+    }
+  }
+
+  // ---- statements ----
+  Region region(const Block& block) {
+    Region r;
+    add(block, r);
+    return r;
+  }
+
+  void add(const Block& block, Region& r) {
+    const auto counts = [&](const Cost& c) {
+      r.busy += c.busy;
+      r.latency = std::max(r.latency, c.ready);
+    };
+    for (StmtId s : block)
+      std::visit(overloaded{[&](const Let& let) {
+                              const Cost c = cost(let.value);
+                              touch_loads(let.value, r);
+                              meaning[let.var.index] = let.value;
+                              moved[let.var.index] = moves(let.value);
+                              steps[let.var.index] = step(let.value);
+                              known[let.var.index] = follows(let.value);
+                              ready[let.var.index] = c.ready;
+                              since[let.var.index] = c.since;
+                              if (known[let.var.index]) r.lets.emplace_back(let.var, let.value);
+                              counts(c);
+                            },
+                            [&](const If& i) {
+                              counts(cost(i.condition));
+                              add(i.then, r);
+                              add(i.otherwise, r);
+                            },
+                            [&](const Store& st) {
+                              Cost c = cost(st.value);
+                              touch_loads(st.value, r);
+                              touch_loads(st.ref.offset, r);
+                              if (st.guard) touch_loads(*st.guard, r);
+                              touch(st.ref, true, r);
+                              c.operands(cost(st.ref.offset));
+                              if (st.guard) c.operands(cost(*st.guard));
+                              access(st.ref, st.guard && varying(*st.guard), rates.store, rates.masked_store, c);
+                              counts(c);
+                            },
+                            [&](const For& f) {
+                              counts(cost(f.lo));
+                              counts(cost(f.hi));
+                              r.loops.emplace_back(r.lets.size(), loop(f));
+                              // Straight code after a loop that uses its results starts when all before it is done.
+                              for (const For::Carry& c : f.carries) ready[c.result.index] = r.latency;
+                            }},
+                 k[s].node);
+  }
+
+  Loop loop(const For& f) {
+    Loop l{f.var, f.lo, f.hi, follows(f.lo) && follows(f.hi), 0, 0, std::make_unique<Region>()};
+    known[f.var.index] = l.known;
+    // What is bound around a loop is there when it starts.
+    std::vector<double> outside(k.vars.size(), 0);
+    std::swap(ready, outside);
+    double held = 0;
+    for (const For::Carry& c : f.carries) {
+      ready[c.inner.index] = since[c.inner.index] = 0;
+      steps[c.inner.index] = varying(c.inner) ? std::nullopt : std::optional<std::int64_t>(0);
+      held += varying(c.inner) ? registers(k[c.inner].dtype) : 0.25;
+    }
+    around.push_back(f.var);
+    moved[f.var.index] = bit_of(f.var);
+    add(f.body, *l.body);
+    for (const For::Carry& c : f.carries) {
+      const Cost next = cost(c.next);
+      touch_loads(c.next, *l.body);
+      l.body->busy += next.busy;
+      l.carried = std::max(l.carried, next.since);
+      steps[c.result.index] = varying(c.result) ? std::nullopt : std::optional<std::int64_t>(0);
+    }
+    around.pop_back();
+    for (const For::Carry& c : f.carries) since[c.inner.index] = since[c.result.index] = never;
+    ready = std::move(outside);
+    const double beyond = held - (rates.registers - 4);  // some hold what the body needs
+    l.spill = std::max(0.0, beyond) * (rates.load.busy + rates.store.busy);
+    return l;
+  }
+
+  // ---- which variables trips depend on ----
+  void ask(ExprId e) {
+    if (const auto* v = std::get_if<VarRef>(&k[e].node)) asked[v->var.index] = true;
+    if (const auto* a = std::get_if<Apply>(&k[e].node))
+      for (ExprId arg : a->args) ask(arg);
+  }
+  void ask(const Block& block) {
+    for (auto s = block.rbegin(); s != block.rend(); ++s) {
+      if (const auto* f = std::get_if<For>(&k[*s].node)) ask(f->body), ask(f->lo), ask(f->hi);
+      if (const auto* i = std::get_if<If>(&k[*s].node)) ask(i->then), ask(i->otherwise);
+      if (const auto* let = std::get_if<Let>(&k[*s].node); let && asked[let->var.index]) ask(let->value);
+    }
+  }
+  void forget(Region& r) {
+    std::vector<std::pair<VarId, ExprId>> kept;
+    std::size_t next = 0;
+    for (std::size_t i = 0; i <= r.lets.size(); ++i) {
+      for (; next < r.loops.size() && r.loops[next].first == i; ++next) r.loops[next].first = kept.size();
+      if (i < r.lets.size() && asked[r.lets[i].first.index]) kept.push_back(r.lets[i]);
+    }
+    r.lets = std::move(kept);
+    for (auto& [at, l] : r.loops) forget(*l.body);
+  }
+
+  // ---- at given params ----
+  std::int64_t evaluate(ExprId e, const std::vector<std::int64_t>& params, const std::vector<std::int64_t>& vars) const {
+    const Expr& x = k[e];
+    if (const auto* c = std::get_if<Const>(&x.node)) return c->i;
+    if (const auto* p = std::get_if<ParamRef>(&x.node)) return params[p->param.index];
+    if (const auto* v = std::get_if<VarRef>(&x.node)) return vars[v->var.index];
+    if (std::holds_alternative<Id>(x.node)) return vars.back();
+    const Apply& a = std::get<Apply>(x.node);
+    const auto arg = [&](std::size_t i) { return evaluate(a.args[i], params, vars); };
+    std::int64_t wide = 0;
+    switch (a.op) {  // the common ones at once
+      case Op::add:
+        return __builtin_add_overflow(arg(0), arg(1), &wide) ? 0 : wide;
+      case Op::sub:
+        return __builtin_sub_overflow(arg(0), arg(1), &wide) ? 0 : wide;
+      case Op::mul:
+        return __builtin_mul_overflow(arg(0), arg(1), &wide) ? 0 : wide;
+      case Op::maximum:
+        return std::max(arg(0), arg(1));
+      case Op::minimum:
+        return std::min(arg(0), arg(1));
+      default:
+        break;
+    }
+    ops::Scalar args[3];
+    for (std::size_t i = 0; i < a.args.size(); ++i) args[i].i = arg(i);
+    const DType argument = k[a.args.back()].dtype;
+    if (a.op == Op::cast) return ops::cast(argument, x.dtype, args[0]).i;
+    if (a.op == Op::bits) return ops::reinterpret(argument, x.dtype, args[0]).i;
+    return ops::reference(a.op, argument, x.dtype, args).i;
+  }
+
+  struct Asked {
+    const std::vector<std::int64_t>& params;
+    std::vector<std::int64_t> vars;  // the last is the group: one stands for all
+    const Bytes& caches;
+    int lanes = 1;
+  };
+
+  // Bytes; a whole page where not known.
+  double bytes(const Slope& slope, double element, const Asked& at) const {
+    if (!slope) return 4096;
+    double sum = 0;
+    for (const Product& p : *slope) {
+      double product = static_cast<double>(p.constant);
+      for (ExprId factor : p.factors) product *= static_cast<double>(evaluate(factor, at.params, at.vars));
+      sum += product;
+    }
+    return sum * element;
+  }
+
+  // What a region touches, each with the access it stems from.
+  double run(const Region& r, Asked& at, std::size_t depth, Footprint& touched, std::vector<const Access*>& from) const {
+    double sum = std::max(r.busy, r.latency);
+    std::vector<Footprint> parts;
+    std::vector<std::vector<const Access*>> sources;
+    Footprint own;
+    for (const Access& a : r.accesses)
+      own.push_back({a.buffer.index, bytes(a.origin, a.element, at), 1, a.element, {}, a.stored});
+    if (at.lanes > 1) {
+      std::vector<double> by;
+      for (const Access& a : r.accesses) by.push_back(std::abs(bytes(a.lane, a.element, at)));
+      own = repeated(std::move(own), at.lanes, by, at.caches);
+    }
+    std::vector<std::size_t> joined;
+    parts.push_back(adjoined(own, joined));
+    sources.emplace_back();
+    for (const std::size_t i : joined) sources.back().push_back(&r.accesses[i]);
+    std::size_t done = 0;
+    const auto bind = [&](std::size_t to) {
+      for (; done < to; ++done) at.vars[r.lets[done].first.index] = evaluate(r.lets[done].second, at.params, at.vars);
+    };
+    for (const auto& [before, l] : r.loops) {
+      bind(before);
+      double trips = unknown_trips;
+      if (l.known) {
+        const std::int64_t lo = evaluate(l.lo, at.params, at.vars), hi = evaluate(l.hi, at.params, at.vars);
+        trips = hi > lo ? static_cast<double>(hi) - static_cast<double>(lo) : 0;
+        at.vars[l.var.index] = lo + (hi > lo ? (hi - lo) / 2 : 0);  // stands in the middle
+      }
+      sum += rates.unroll;
+      if (trips == 0) continue;
+      const Region& body = *l.body;
+      Footprint inner;
+      std::vector<const Access*> inner_from;
+      double once = run(body, at, depth + 1, inner, inner_from), last = 0;
+      if (body.loops.empty()) {
+        once = std::max(body.busy, l.carried);
+        last = std::max(0.0, body.latency - once);
+      }
+      sum += rates.loop + last + trips * (std::max(once, l.carried) + l.spill + rates.unroll);
+      std::vector<double> advance;
+      for (const Access* a : inner_from)
+        advance.push_back(std::abs(bytes(a->loops[a->loops.size() - 2 - depth], a->element, at)));
+      parts.push_back(repeated(std::move(inner), trips, advance, at.caches));
+      sources.push_back(std::move(inner_from));
+    }
+    bind(r.lets.size());
+    std::vector<std::size_t> kept;
+    touched = together(parts, at.caches, kept);
+    std::vector<const Access*> all;
+    for (const auto& s : sources) all.insert(all.end(), s.begin(), s.end());
+    for (const std::size_t i : kept) from.push_back(all[i]);
+    return sum;
+  }
+};
+
+Work::Work(Kernel kernel, const Rates& rates) : impl_(std::make_unique<Impl>(std::move(kernel), rates)) {}
+Work::~Work() = default;
+Work::Work(Work&&) noexcept = default;
+Work& Work::operator=(Work&&) noexcept = default;
+const Kernel& Work::kernel() const { return impl_->k; }
+
+std::vector<Work::Phase> Work::operator()(const std::vector<std::int64_t>& params, const Bytes& caches) const {
+  const Kernel& k = impl_->k;
+  Impl::Asked at{params, std::vector<std::int64_t>(k.vars.size() + 1, 0), caches, 1};
+  std::vector<Phase> result;
+  for (std::size_t i = 0; i < impl_->phases.size(); ++i) {
+    const std::int64_t groups = std::max<std::int64_t>(0, evaluate(k, k.phases[i].groups, params));
+    at.vars.back() = groups / 2;
+    Footprint one;
+    std::vector<const Access*> from;
+    at.lanes = k.phases[i].lanes;
+    const double cycles = impl_->run(impl_->phases[i], at, 0, one, from);
+    std::vector<double> advance;
+    for (const Access* a : from) advance.push_back(std::abs(impl_->bytes(a->loops.back(), a->element, at)));
+    result.push_back(
+        {static_cast<double>(groups), cycles, repeated(std::move(one), static_cast<double>(groups), advance, caches)});
+  }
+  return result;
+}
+
+}  // namespace cosmati::kernel

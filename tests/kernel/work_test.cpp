@@ -1,0 +1,100 @@
+// Counting work: trips, registers, chains, and the lines that loops touch.
+// SPDX-License-Identifier: Apache-2.0
+#include "kernel/work.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace cosmati::kernel {
+namespace {
+
+constexpr Rates rates = {32,       16,     {0.5, 1}, {0.5, 4}, {5, 12}, {1, 4},   {0.25, 1}, {1, 3},
+                         {0.5, 6}, {1, 4}, {1, 8},   {1, 7},   {6, 12}, {20, 60}, 20,        0.5};
+constexpr Bytes caches = {32e3, 512e3, 16e6};
+
+Work::Phase phase_of(const std::string& body, const std::vector<std::int64_t>& params, int lanes = 8) {
+  const std::string text = fmt::format(
+      "kernel k\n  param n: i64 = extent(0)\n  param s: i64 = stride(0, 0)\n  buffer x: f32 read = argument(0)\n"
+      "  buffer y: f32 write = argument(1)\n  phase p groups n lanes {}\n{}",
+      lanes, body);
+  return Work(parse(text), rates)(params, caches).at(0);
+}
+
+double beyond(const Work::Phase& phase, std::uint32_t buffer, std::size_t level) {
+  double sum = 0;
+  for (const Touched& t : phase.footprint)
+    if (t.buffer == buffer) sum += t.beyond[level];
+  return sum;
+}
+
+const std::string sum_loop =
+    "    for i in 0 .. s carry a = 0f32 gives r\n      let v = x[i * 8 + lane]\n      let t = a + v\n      next t\n"
+    "    y[group * 8 + lane] = r\n";
+
+TEST(Work, LoopsCountTheirTrips) {
+  const double once = phase_of(sum_loop, {1, 1000}).cycles, twice = phase_of(sum_loop, {1, 2000}).cycles;
+  EXPECT_NEAR(twice - once, 2000, 1e-6) << "a load, its index and a sum take a cycle and a half, going round half a one";
+  EXPECT_EQ(phase_of(sum_loop, {5, 1000}).groups, 5);
+  EXPECT_EQ(phase_of(sum_loop, {-5, 1000}).groups, 0);
+  EXPECT_LT(phase_of(sum_loop, {1, 0}).cycles, 40);
+}
+
+TEST(Work, ChainsHoldIterationsBack) {
+  const auto with = [&](const char* operation) {
+    return phase_of(fmt::format("    for i in 0 .. s carry a = 0f32 gives r\n      let v = x[i * 8 + lane]\n"
+                                "      let t = {}\n      next t\n    y[group * 8 + lane] = r\n",
+                                operation),
+                    {1, 1000})
+        .cycles;
+  };
+  EXPECT_NEAR(with("fma(v, v, a)") - with("a + v"), 2500, 10) << "a latency of four cycles instead of work of one and a half";
+  EXPECT_NEAR(with("v + v / v") - with("v + v"), 5000, 50) << "five cycles a quotient; nothing waits";
+}
+
+TEST(Work, NeighboursAreOneAccessAndOthersOneALane) {
+  const auto at = [&](const char* index) {
+    return phase_of(fmt::format("    for i in 0 .. s\n      y[i * 8 + lane] = x[{}]\n", index), {1, 1000}).cycles;
+  };
+  EXPECT_GT(at("lane * s + i"), 3 * at("i * 8 + lane"));
+  EXPECT_LT(at("i"), 1.2 * at("i * 8 + lane")) << "one element for all lanes";
+}
+
+TEST(Work, ABranchOfALoopThatDependsOnAnotherStandsInTheMiddle) {
+  const std::string triangle = "    for i in 0 .. s\n      let m = i + 1\n      for j in 0 .. m\n        y[i * 64 + j] = x[j]\n";
+  const double square = phase_of("    for i in 0 .. s\n      for j in 0 .. s\n        y[i * 64 + j] = x[j]\n", {1, 1000}).cycles;
+  EXPECT_NEAR(phase_of(triangle, {1, 1000}).cycles / square, 0.5, 0.05);
+}
+
+TEST(Reuse, RowsThatFitAreReadOnceHoweverManyLoopsReadThem) {
+  const std::string two_passes =
+      "    for i in 0 .. s carry a = 0f32 gives r\n      let v = x[group * s * 8 + i * 8 + lane]\n      let t = a + v\n      "
+      "next t\n"
+      "    for j in 0 .. s\n      y[group * s * 8 + j * 8 + lane] = x[group * s * 8 + j * 8 + lane] + r\n";
+  const Work::Phase near = phase_of(two_passes, {1000, 100});  // rows of 3200 bytes
+  for (std::size_t level = 0; level < 3; ++level) EXPECT_NEAR(beyond(near, 0, level), 3.2e6, 1e5) << level;
+  const Work::Phase far = phase_of(two_passes, {10, 1'000'000});  // of 32 MB
+  EXPECT_NEAR(beyond(far, 0, 2), 2 * 320e6, 1e7) << "read again from beyond every cache";
+  const Work::Phase middle = phase_of(two_passes, {1000, 2000});  // of 64 KB
+  EXPECT_NEAR(beyond(middle, 0, 0), 2 * 64e6, 1e6);
+  EXPECT_NEAR(beyond(middle, 0, 1), 64e6, 1e6);
+}
+
+TEST(Reuse, AWalkAcrossRowsTakesWholeLinesForEachElement) {
+  // A column at a time, of rows that are `s` elements apart: a line comes again for each of its elements, where the lines of a
+  // column do not fit.
+  const std::string across = "    for i in 0 .. 100000\n      y[group] = x[i * s + group]\n";
+  const Work::Phase phase = phase_of(across, {1024, 1024}, 1);
+  EXPECT_NEAR(beyond(phase, 0, 1), 1024 * 100e3 * 64, 1e9);
+  const std::string wide = "    for i in 0 .. 100000\n      y[group * 16] = x[i * s + group * 16] + x[i * s + group * 16 + 8]\n";
+  EXPECT_NEAR(beyond(phase_of(wide, {64, 1024}, 1), 0, 1), 64 * 100e3 * 64, 1e8) << "two elements of a line are one line";
+}
+
+TEST(Reuse, NeighboursInRegistersMakeOneRun) {
+  const std::string four =
+      "    for i in 0 .. s\n      let b = i * 32\n      let c = b + lane\n      let d = b + 8 + lane\n"
+      "      let e = b + 16 + lane\n      let f = b + 24 + lane\n      y[c] = x[c] + x[d] + (x[e] + x[f])\n";
+  EXPECT_NEAR(beyond(phase_of(four, {1, 100'000}), 0, 0), 100'000 * 128, 1e4);
+}
+
+}  // namespace
+}  // namespace cosmati::kernel
