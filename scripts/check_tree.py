@@ -26,7 +26,7 @@ LAYERS = {
     "oracle": {"ops", "ir"},
     "place": {"ops", "ir"},
     "prove": {"ops", "ir", "place"},
-    "plan": {"ops", "ir", "place", "prove"},
+    "plan": {"ops", "ir", "place", "prove", "kernel"},
     "kernel": {"ops"},
     "lower": {"ops", "ir", "place", "prove", "plan", "kernel"},
     "backends": {"ops", "kernel"},

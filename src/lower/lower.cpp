@@ -96,6 +96,7 @@ void Lowering::lower_phase(const plan::Phase& phase) {
     lanes_ = std::max(lanes_, static_cast<int>(place::constant_size(map, place::Res::lane)));
   out.lanes = lanes_;
   ranges_.clear();
+  part_.reset();
   out.groups = decode_grid(phase, root);
   runs_stores_ = std::any_of(phase.roots.begin(), phase.roots.end(),
                              [](const plan::Root& r) { return std::holds_alternative<plan::StreamRoot>(r); });
@@ -107,10 +108,12 @@ void Lowering::lower_phase(const plan::Phase& phase) {
   for (const auto& [axis, shape] : shapes) instance_lanes_ = std::max(instance_lanes_, static_cast<int>(shape.lanes));
   loops(shapes, {}, {}, &root, [&](Scope* s, const Arguments&) {
     s->instance = true;
-    const auto ranges = std::exchange(ranges_, {});
+    const auto ranges = ranges_;
+    for (AxisId axis : phase.instance_axes) ranges_.erase(axis);
     for (const plan::Root& r : phase.roots)
       std::visit(overloaded{[&](const plan::StoreRoot& n) { emit_store(p_.stores[n.store], s); },
                             [&](const plan::KeepRoot& n) { emit_keep(n.value, s); },
+                            [&](const plan::PartRoot& n) { emit_parts(n.reduce, s); },
                             [&](const plan::StreamRoot& n) { stream_results(n.stream, s); },
                             [&](const plan::FillRoot& n) { emit_fill(n.value, s); }},
                  r);
@@ -118,6 +121,7 @@ void Lowering::lower_phase(const plan::Phase& phase) {
     return Arguments{};
   });
   kept_.merge(keeping_);
+  parts_.merge(leaving_parts_);
   k_.phases.push_back(std::move(out));
 }
 
@@ -148,6 +152,14 @@ ExprId Lowering::decode_grid(const plan::Phase& phase, Scope& root) {
     if (!others) {
       root.coordinates[map.axis] = {{first}};
       continue;
+    }
+    const auto& instances = phase.instance_axes;
+    if (std::find(instances.begin(), instances.end(), map.axis) == instances.end()) {
+      const place::Digit& digit = map.digits.back();
+      ExprId index = b_.apply(Op::mod, {b_.apply(Op::floordiv, {b_.group(), size(digit.pos)}), size(digit.size)});
+      index = b_.let(*root.block, "part", index);
+      if (part_) index = add(mul(part_->first, size(digit.size)), index);
+      part_ = {b_.let(*root.block, "part", index), (part_ ? part_->second : 1) * digit.size.factor};
     }
     const ExprId end = add(p_[map.axis].lo ? launch_value(*p_[map.axis].lo) : b_.integer(0), axis_extent(map.axis));
     const ExprId last = b_.let(*root.block, "last", b_.apply(Op::minimum, {add(first, block), end}));

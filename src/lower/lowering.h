@@ -165,6 +165,7 @@ class Lowering {
   const Array& filled_array(ValueId v, Scope* from);
   void emit_fill(ValueId v, Scope* root);
   void emit_keep(ValueId v, Scope* root);
+  void emit_parts(ValueId v, Scope* root);
 
   // ---- reduce.cpp ------------------------------------------------------------------------------------------------------
   // One pass over the points of a reduction: the step takes the state, which copy of the result it belongs to, and the scope.
@@ -178,6 +179,9 @@ class Lowering {
     std::function<Arguments(const Arguments&, std::size_t, const Shape&)> close{};
   };
   std::vector<Arguments> folded(ValueId v, const Fold& f, Scope* s);
+  Fold fold_of(ValueId v, Scope* s);
+  // The states that the groups of an earlier phase have left, merged.
+  std::vector<Arguments> merged_parts(ValueId v, const Fold& f, Scope* s);
   std::vector<AxisId> reduced_axes(const ir::Reduce& reduce) const;
   ExprId count(const ir::Reduce& reduce, Scope* s);
   // Emits every copy of the value at once, so that they share one nest.
@@ -230,6 +234,12 @@ class Lowering {
   std::map<std::tuple<ValueId, std::vector<AxisId>, int>, Array> worker_arrays_;  // with the lanes of the instances
   std::map<std::tuple<StreamId, std::uint32_t, int, std::vector<AxisId>, int>, Array> stream_arrays_;
   std::map<ValueId, Array> kept_, keeping_;  // by earlier phases, and by this one
+  struct Parts {
+    std::vector<Array> states;  // over the axes of the result; the parts lie next to each other
+    std::int64_t count;
+  };
+  std::map<ValueId, Parts> parts_, leaving_parts_;  // of earlier phases, and of this one
+  std::optional<std::pair<ExprId, std::int64_t>> part_;  // which one this group has, of how many
   std::set<ValueId> filling_;
   int nest_ = 0, nests_ = 0;                                  // the nest being written, and how many there are
   std::vector<std::tuple<int, Scope*, ValueId>> on_the_way_;  // arrays that nests fill, with the scope in which they stay

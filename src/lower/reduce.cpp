@@ -88,13 +88,9 @@ ExprId Lowering::count(const ir::Reduce& reduce, Scope* s) {
   return count;
 }
 
-void Lowering::emit_reduce(ValueId v, Scope* s) {
+Lowering::Fold Lowering::fold_of(ValueId v, Scope* s) {
   const ir::Reduce& reduce = std::get<ir::Reduce>(p_[v].node);
   const ir::Reducer& r = p_[reduce.reducer];
-  if (m_.two_passes.count(v)) return emit_moments(v, s);
-  const bool extreme = r.builtin && (r.fold == Op::maximum || r.fold == Op::minimum);
-  if (extreme && reg(r.state_types[0]) == DType::f32_) return emit_extreme(v, s);
-  if (places_in_order(reduce)) return emit_place(v, s);
   const std::string name = name_of(v);
   Fold f;
   for (std::size_t k = 0; k < r.identity.results.size(); ++k) {
@@ -107,7 +103,69 @@ void Lowering::emit_reduce(ValueId v, Scope* s) {
   f.step = [&](const Arguments& state, std::size_t, Scope* inner) { return fold(reduce, r, state, inner); };
   f.merge = [&](const Arguments& a, const Arguments& b, Scope* at) { return merge(r, a, b, at); };
   f.symmetric = r.builtin;
-  const std::vector<Arguments> states = folded(v, f, s);
+  return f;
+}
+
+// Each group leaves the states of its part next to those of the others.
+void Lowering::emit_parts(ValueId v, Scope* root) {
+  const Fold f = fold_of(v, root);
+  const std::vector<Arguments> states = folded(v, f, root);
+  const std::vector<AxisId> axes(p_[v].axes.begin(), p_[v].axes.end());
+  const auto [found, fresh] = leaving_parts_.try_emplace(v, Parts{{}, part_->second});
+  Parts& parts = found->second;
+  for (std::size_t k = 0; fresh && k < f.identity.size(); ++k) {
+    parts.states.push_back(scratch(kernel::Buffer::Kind::launch_scratch, f.names[k] + "_parts", k_[f.identity[k]].dtype, axes));
+    kernel::Buffer& buffer = k_.buffers[parts.states.back().buffer.index];
+    buffer.elements = mul(buffer.elements, b_.integer(parts.count));
+  }
+  std::size_t result = 0;
+  each_copy(p_[v].axes, root, [&] {
+    for (std::size_t k = 0; k < f.identity.size(); ++k) {
+      const ExprId at = add(mul(array_offset(parts.states[k], root), b_.integer(parts.count)), part_->first);
+      b_.store(*root->block, parts.states[k].buffer, at, states[result][k], inside(p_[v].axes, root));
+    }
+    ++result;
+  });
+}
+
+std::vector<Arguments> Lowering::merged_parts(ValueId v, const Fold& f, Scope* s) {
+  const Parts& parts = parts_.at(v);
+  std::vector<Arguments> all;
+  each_copy(p_[v].axes, s, [&] {
+    kernel::For loop{b_.fresh("part", DType::i64_), b_.integer(0), b_.integer(parts.count), {}, {}};
+    Arguments before, results;
+    for (std::size_t k = 0; k < f.identity.size(); ++k) {
+      const DType t = k_[f.identity[k]].dtype;
+      loop.carries.push_back({b_.fresh(f.names[k], t), b_.fresh(f.names[k], t), f.identity[k], {}});
+      before.push_back(b_.var(loop.carries[k].inner));
+      results.push_back(b_.var(loop.carries[k].result));
+    }
+    Scope body{s, &loop.body, {}};
+    const std::optional<ExprId> guard = inside(p_[v].axes, s);
+    Arguments state;
+    for (const Array& array : parts.states) {
+      const ExprId at = add(mul(array_offset(array, s), b_.integer(parts.count)), b_.var(loop.var));
+      state.push_back(b_.let(loop.body, "state", guarded_load(array.buffer, at, guard)));
+    }
+    const Arguments after = f.merge(before, state, &body);
+    for (std::size_t k = 0; k < after.size(); ++k) loop.carries[k].next = after[k];
+    s->block->push_back(b_.statement(std::move(loop)));
+    all.push_back(std::move(results));
+  });
+  return all;
+}
+
+void Lowering::emit_reduce(ValueId v, Scope* s) {
+  const ir::Reduce& reduce = std::get<ir::Reduce>(p_[v].node);
+  const ir::Reducer& r = p_[reduce.reducer];
+  if (m_.two_passes.count(v)) return emit_moments(v, s);
+  if (!parts_.count(v)) {
+    const bool extreme = r.builtin && (r.fold == Op::maximum || r.fold == Op::minimum);
+    if (extreme && reg(r.state_types[0]) == DType::f32_) return emit_extreme(v, s);
+    if (places_in_order(reduce)) return emit_place(v, s);
+  }
+  const Fold f = fold_of(v, s);
+  const std::vector<Arguments> states = parts_.count(v) ? merged_parts(v, f, s) : folded(v, f, s);
   std::size_t result = 0;
   each_copy(p_[v].axes, s, [&] {
     Arguments finish = states[result++];

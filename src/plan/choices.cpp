@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::array lane_counts = {"1", "2", "4", "8", "16", "32"};
 constexpr std::array tiles = {"1", "2", "3", "4", "6", "8", "12", "16"};
+constexpr std::array splits = {"1", "4", "16", "64"};
 constexpr std::array chunks = {"1", "4", "16", "64", "256", "1024", "4096"};
 
 class Trial {
@@ -70,6 +71,7 @@ std::vector<Choice> choices(const ir::Program& p, const Target& target, const Fa
   add(trial.of("lane_axes", orders));
 
   for (const std::string& axis : axes) add(trial.of("tile." + axis, tiles));
+  for (const std::string& axis : axes) add(trial.of("split." + axis, splits));
   for (const std::string& axis : axes) {
     Choice choice{"chunk." + axis, {}, {}};
     for (const std::string value : chunks)

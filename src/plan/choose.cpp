@@ -135,6 +135,7 @@ Lanes choose_lanes(const ir::Program& p, const Mapping& m, const Facts& facts, c
       if (value != "1") require_lanes(p, m, axis, name);
       lanes.tile[axis] = std::stoi(value);
     }
+    if (name.starts_with("split.")) axis_named(p, name, name.substr(6));
     if (name.starts_with("chunk.")) lanes.chunk[axis_named(p, name, name.substr(6))] = std::stoi(value);
   }
   const auto several = [&] {

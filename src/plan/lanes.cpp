@@ -71,6 +71,7 @@ struct Reach {
   void root(const Root& r) {
     if (const auto* s = std::get_if<StoreRoot>(&r)) store(p.stores[s->store]);
     if (const auto* k = std::get_if<KeepRoot>(&r)) value(k->value, true);
+    if (const auto* k = std::get_if<PartRoot>(&r)) value(k->reduce, true);
     if (const auto* s = std::get_if<StreamRoot>(&r)) stream(s->stream);
     if (const auto* f = std::get_if<FillRoot>(&r)) value(f->value);
   }
@@ -85,9 +86,19 @@ Reach reach(const ir::Program& p, const Mapping& m, const Phase& phase) {
 // How many instances along a lane axis a group runs where nothing says otherwise: enough that entering it costs little.
 constexpr std::int64_t instance_chunk = 1024;
 
+// The split axes that a phase reduces part by part.
+std::map<AxisId, int> split_here(const ir::Program& p, const Mapping& m, const Phase& phase) {
+  std::map<AxisId, int> splits;
+  for (const Root& root : phase.roots)
+    if (const auto* part = std::get_if<PartRoot>(&root))
+      for (const auto& [axis, parts] : m.splits)
+        if (ir::contains(std::get<ir::Reduce>(p[part->reduce].node).axes, axis)) splits[axis] = parts;
+  return splits;
+}
+
 // The placement of a phase whose instances sit on the grid, but for what `lanes` gives to each axis.
-place::Placement place_all(const Phase& phase, const std::vector<AxisId>& all, const Lanes& lanes,
-                           const std::set<AxisId>& on_lanes) {
+place::Placement place_all(const Phase& phase, const std::map<AxisId, int>& splits, const std::vector<AxisId>& all,
+                           const Lanes& lanes, const std::set<AxisId>& on_lanes) {
   place::Placement placement;
   const auto digits = [&](AxisId axis) {
     std::vector<Digit> list;
@@ -111,6 +122,13 @@ place::Placement place_all(const Phase& phase, const std::vector<AxisId>& all, c
   Size pos;
   for (AxisId axis : order) {
     auto [list, over] = digits(axis);
+    if (const auto split = splits.find(axis); split != splits.end()) {
+      list.push_back({Res::step, {}, {1, {{axis, over * split->second}}}});
+      list.push_back({Res::grid, pos, {split->second, {}}});
+      pos = pos * list.back().size;
+      placement.axes.push_back({axis, std::move(list)});
+      continue;
+    }
     if (!has(phase.instance_axes, axis)) {
       list.push_back({Res::step, {}, {1, {{axis, over}}}});
       placement.axes.push_back({axis, std::move(list)});
@@ -172,7 +190,7 @@ void put_on_lanes(const ir::Program& p, Mapping& m, const Lanes& lanes) {
     Lanes own = lanes;
     for (AxisId axis : all)
       if (!no_lanes(p, m, phase, axis).empty() || (arrays && has(phase.instance_axes, axis))) own.tile.erase(axis);
-    phase.placement = place_all(phase, all, own, on_lanes);
+    phase.placement = place_all(phase, split_here(p, m, phase), all, own, on_lanes);
   }
 }
 

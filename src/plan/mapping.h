@@ -20,17 +20,25 @@ enum class Home : std::uint8_t {
 
 struct StoreRoot {
   std::uint32_t store;  // index into Program::stores (a store outside streams)
+  bool operator==(const StoreRoot&) const = default;
 };
 struct KeepRoot {
   ir::ValueId value;  // its home is launch
+  bool operator==(const KeepRoot&) const = default;
 };
 struct StreamRoot {
   ir::StreamId stream;  // a stream run for the stores in its body
+  bool operator==(const StreamRoot&) const = default;
 };
 struct FillRoot {
   ir::ValueId value;  // evaluated now (into its home, if it has one), for a store further down the list
+  bool operator==(const FillRoot&) const = default;
 };
-using Root = std::variant<StoreRoot, KeepRoot, StreamRoot, FillRoot>;
+struct PartRoot {
+  ir::ValueId reduce;  // its states over the group's part of a split axis; what reads it later merges them
+  bool operator==(const PartRoot&) const = default;
+};
+using Root = std::variant<StoreRoot, KeepRoot, StreamRoot, FillRoot, PartRoot>;
 
 struct Phase {
   std::string name;
@@ -41,12 +49,15 @@ struct Phase {
   // takes the lanes: the first one listed with lane digits, unless an instance axis has them; others then run as steps.
   place::Placement placement;
   std::vector<Root> roots;  // in order
+  bool operator==(const Phase&) const = default;
 };
 
 struct Mapping {
   std::vector<Phase> phases;
   std::map<ir::ValueId, Home> homes;  // absent: reload
+  std::map<ir::AxisId, int> splits;   // reduced axes that are cut into so many parts, a group each
   std::set<ir::ValueId> two_passes;   // reductions by mean_var that read their elements twice instead of merging moments
+  bool operator==(const Mapping&) const = default;
 };
 
 }  // namespace cosmati::plan

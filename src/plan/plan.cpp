@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include <cosmati/error.h>
 #include <nlohmann/json.hpp>
@@ -26,6 +27,7 @@ constexpr int schema = 1;
 std::string root_text(const ir::Program& p, const Root& root) {
   return std::visit(support::overloaded{[&](const StoreRoot& r) { return "store " + p[p.stores[r.store].tensor].name; },
                                         [&](const KeepRoot& r) { return "keep " + ir::describe(p, r.value); },
+                                        [&](const PartRoot& r) { return "parts of " + ir::describe(p, r.reduce); },
                                         [&](const StreamRoot& r) { return "stream " + p[p[r.stream].axis].name; },
                                         [&](const FillRoot& r) { return "complete " + ir::describe(p, r.value); }},
                     root);
@@ -40,10 +42,6 @@ json body(const ir::Program& program, const Plan& plan) {
   j["knobs"] = plan.knobs;
   j["domain"] = domain(program, plan);
   j["mapping"] = mapping_lines(program, plan);
-  // A rule chooses; nothing is priced yet, and what no phase can have is an error of its knob.
-  j["candidates"] = 1;
-  j["cost_us"] = nullptr;
-  j["refusals"] = json::array();
   return j;
 }
 
@@ -73,8 +71,31 @@ std::string shown(const json& value) {
 
 namespace {
 
+std::string text_of(const Knobs& knobs) {
+  std::string text;
+  for (const auto& [knob, value] : knobs) text += fmt::format("{}{}={}", text.empty() ? "" : " ", knob, value);
+  return text.empty() ? "the rule" : text;
+}
+
+// The terms, the runners-up, and what was refused.
+std::string price_text(const Plan& plan) {
+  if (plan.candidates.empty()) return "";
+  constexpr std::size_t shown_candidates = 3;
+  std::string text = fmt::format("  cost {:.3g} us: compute {:.3g}, memory {:.3g}, start {:.3g}\n", plan.cost.total_us,
+                                 plan.cost.compute_us, plan.cost.memory_us, plan.cost.start_us);
+  text += fmt::format("  the cheapest of {} candidates", plan.candidates.size());
+  for (std::size_t i = 1; i < std::min(plan.candidates.size(), shown_candidates + 1); ++i)
+    text += fmt::format("{} {} ({:.3g} us)", i == 1 ? "; next:" : ",", text_of(plan.candidates[i].knobs),
+                        plan.candidates[i].total_us);
+  text += "\n";
+  for (const auto& [reason, count] : plan.refusals) text += fmt::format("  refused {}: {}\n", count, reason);
+  return text;
+}
+
 // The instances are told apart once for all nests; of the other axes every nest places its own.
 void check_placement(const ir::Program& program, const Phase& phase) {
+  // Extents whose product is a number.
+  const auto largest = static_cast<std::int64_t>(std::exp2(60.0 / static_cast<double>(program.axes.size() + 1)));
   std::vector<place::Placement> parts(1);
   for (const place::AxisMap& map : phase.placement.axes) {
     const auto& instances = phase.instance_axes;
@@ -84,7 +105,8 @@ void check_placement(const ir::Program& program, const Phase& phase) {
       parts.push_back({{map}});
   }
   for (const place::Placement& part : parts)
-    for (const std::int64_t extent : {1, 7, 1000}) {
+    for (const std::int64_t extent :
+         {std::int64_t{1}, std::min<std::int64_t>(7, largest), std::min<std::int64_t>(1000, largest)}) {
       const std::string wrong = place::ill_formed(part, std::vector<std::int64_t>(program.axes.size(), extent));
       COSMATI_CHECK(wrong.empty(), "phase {}: {}: {}", phase.name, place::print(part, program), wrong);
     }
@@ -92,13 +114,17 @@ void check_placement(const ir::Program& program, const Phase& phase) {
 
 }  // namespace
 
-Plan make_plan(const ir::Program& program, const std::string& text, const std::string& target, const Knobs& knobs,
-               const Facts& facts) {
+Mapping derive(const ir::Program& program, const Target& target, const Knobs& knobs, const Facts& facts) {
   Mapping mapping = universal(program, knobs, facts.aliases);
-  put_on_lanes(program, mapping, choose_lanes(program, mapping, facts, target_named(target), knobs));
+  put_on_lanes(program, mapping, choose_lanes(program, mapping, facts, target, knobs));
   require_used(program, mapping, knobs);
   for (const Phase& phase : mapping.phases) check_placement(program, phase);
-  return {program.name, support::hash(text), target, knobs, facts, mapping};
+  return mapping;
+}
+
+Plan make_plan(const ir::Program& program, const std::string& text, const std::string& target, const Knobs& knobs,
+               const Facts& facts) {
+  return {program.name, support::hash(text), target, knobs, facts, derive(program, target_named(target), knobs, facts)};
 }
 
 std::vector<std::string> domain(const ir::Program& program, const Plan& plan) {
@@ -138,6 +164,18 @@ std::vector<std::string> mapping_lines(const ir::Program& program, const Plan& p
 std::string to_json(const ir::Program& program, const Plan& plan) {
   json j = body(program, plan);
   j["hash"] = support::hash(j.dump());
+  // What it was chosen by is told, and does not bind who replays it.
+  const auto rounded = [](double us) { return std::round(us * 1000) / 1000; };
+  j["cost_us"] = nullptr;
+  if (!plan.candidates.empty())
+    j["cost_us"] = {{"compute", rounded(plan.cost.compute_us)},
+                    {"memory", rounded(plan.cost.memory_us)},
+                    {"start", rounded(plan.cost.start_us)},
+                    {"total", rounded(plan.cost.total_us)}};
+  j["candidates"] = json::array();
+  for (const Plan::Priced& c : plan.candidates) j["candidates"].push_back({{"knobs", c.knobs}, {"cost_us", rounded(c.total_us)}});
+  j["refusals"] = json::array();
+  for (const auto& [reason, count] : plan.refusals) j["refusals"].push_back({{"reason", reason}, {"count", count}});
   return j.dump(2);
 }
 
@@ -145,6 +183,7 @@ std::string to_text(const ir::Program& program, const Plan& plan) {
   std::string text = fmt::format("plan of {} for {}\n", plan.program, plan.target);
   for (const std::string& line : mapping_lines(program, plan)) text += "  " + line + "\n";
   for (const auto& [knob, value] : plan.knobs) text += fmt::format("  knob {} = {}\n", knob, value);
+  text += price_text(plan);
   text += "  domain:\n";
   for (const std::string& condition : domain(program, plan)) text += "    " + condition + "\n";
   return text;

@@ -2,8 +2,11 @@
 // Mapping as text; replaying derives the Mapping again and refuses when anything differs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <string>
+#include <vector>
 
+#include "plan/cost.h"
 #include "plan/facts.h"
 #include "plan/knobs.h"
 
@@ -16,9 +19,20 @@ struct Plan {
   Knobs knobs;
   Facts facts;
   Mapping mapping;
+  // Of the shape it was chosen for; not part of what replays.
+  struct Priced {
+    Knobs knobs;
+    double total_us;
+    bool chosen;
+  };
+  Cost cost = {};
+  std::vector<Priced> candidates = {};       // this one, then the others, the cheapest first
+  std::map<std::string, int> refusals = {};  // of candidates, by reason
 };
 
-// `program` has its replaces inlined; `text` is the printed program (for the hash).
+// The mapping that the knobs give, with the rule where they are silent. Throws Error{bad_knob}.
+Mapping derive(const ir::Program& program, const Target& target, const Knobs& knobs, const Facts& facts);
+// `program` has its replaces inlined; `text` is the printed program (for the hash). Nothing is priced.
 Plan make_plan(const ir::Program& program, const std::string& text, const std::string& target, const Knobs& knobs,
                const Facts& facts);
 

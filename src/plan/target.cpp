@@ -1,18 +1,67 @@
-// Which vector registers a target has.
+// Cycles are those of common cores of a kind; they order mappings, they do not foretell times.
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/target.h"
 
-namespace cosmati::plan {
+#include <unistd.h>
 
-Target target_named(const std::string& name) {
-  if (name == "sim") return {name, 8};
-  if (name != "cpu") return {name, 1};
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-    return {name, 16};
-  if (__builtin_cpu_supports("avx2")) return {name, 8};
+#include <algorithm>
+#include <thread>
+
+namespace cosmati::plan {
+namespace {
+
+using kernel::Rates;
+
+//                             bytes, count, simple,   multiply,   divide,  convert, index,     shuffle, load,     store,
+//                             element,      masked load, masked store, call,     loop, round
+constexpr Rates wide = {64,        32,     {0.55, 1}, {0.55, 4}, {12, 18}, {1, 4},   {0.25, 1}, {1, 3},
+                        {0.55, 6}, {1, 4}, {1, 8},    {0.6, 6},  {1.2, 5}, {20, 60}, 20,        0.6};
+constexpr Rates half = {32,       16,     {0.4, 1}, {0.5, 4}, {5, 12}, {1, 4},   {0.25, 1}, {1, 3},
+                        {0.4, 6}, {1, 4}, {1.3, 8}, {1.2, 7}, {6, 12}, {20, 60}, 20,        0.6};
+constexpr Rates quarter = {16,       16 + 16, {0.4, 2}, {0.5, 4}, {5, 12}, {1, 4},   {0.25, 1}, {0.5, 2},
+                           {0.4, 5}, {1, 4},  {1.3, 6}, {3, 7},   {4, 8},  {20, 60}, 20,        0.6};
+
+// In the nearest level first; where the system does not tell, what most processors have.
+double cache_bytes(int level) {
+#if defined(_SC_LEVEL1_DCACHE_SIZE)
+  constexpr int names[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};
+  if (const long bytes = ::sysconf(names[level]); bytes > 0) return static_cast<double>(bytes);
 #endif
-  return {name, 4};
+  constexpr double usual[] = {32 << 10, 512 << 10, 16 << 20};
+  return usual[level];
 }
+
+Target common_core(std::string name, const Rates& rates, int workers) {
+  Target t{std::move(name), rates.register_bytes / 4, workers, true, rates};
+  t.cycles_per_us = 3000;
+  t.start_us = 4;
+  t.task_cycles = 40'000;
+  t.caches = {32 << 10, 512 << 10, 16 << 20};
+  t.bytes_per_us = {90'000, 45'000, 10'000};
+  const double n = workers;
+  t.shared_per_us = {n * t.bytes_per_us[0], n * t.bytes_per_us[1], std::min(n, 3.0) * t.bytes_per_us[2]};
+  return t;
+}
+
+const Rates& rates_here() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) return wide;
+  if (__builtin_cpu_supports("avx2")) return half;
+#endif
+  return quarter;
+}
+
+}  // namespace
+
+Target target_named(const std::string& name, int workers) {
+  if (name == "sim") return {name, 8};
+  if (name != "cpu") return {name};
+  if (workers <= 0) workers = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  Target t = common_core(name, rates_here(), workers);
+  for (int level = 0; level < kernel::cache_levels; ++level) t.caches[static_cast<std::size_t>(level)] = cache_bytes(level);
+  return t;
+}
+
+Target example_target() { return common_core("example", half, 4); }
 
 }  // namespace cosmati::plan

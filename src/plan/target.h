@@ -1,15 +1,29 @@
-// Target: what the planner knows of the machine that a plan is for.
+// Target: what the planner knows of the machine that a plan is for, as data.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+
+#include "kernel/work.h"
 
 namespace cosmati::plan {
 
 struct Target {
   std::string name;
-  int lanes;  // 32-bit elements of one vector register
+  int lanes = 1;    // 32-bit elements of one vector register
+  int workers = 1;  // that run groups at the same time
+  // Without rates nothing is priced: the rule chooses.
+  bool priced = false;
+  kernel::Rates rates = {};
+  double cycles_per_us = 0;
+  double start_us = 0;               // until other workers have begun
+  double task_cycles = 0;            // the least work that is given to another worker
+  kernel::Bytes caches = {};         // bytes that one worker has of each level
+  kernel::Bytes bytes_per_us = {};   // from beyond each level, to one worker
+  kernel::Bytes shared_per_us = {};  // and to all of them together
 };
-// "cpu" is this processor, "sim" the same on every machine. Anything else has no lanes.
-Target target_named(const std::string& name);
+// "cpu" is this processor, "sim" the same on every machine; anything else has no lanes. workers: 0 for all.
+Target target_named(const std::string& name, int workers = 0);
+// Four cores of 256-bit vectors, the same on every machine: for pages and tests about prices.
+Target example_target();
 
 }  // namespace cosmati::plan

@@ -29,7 +29,11 @@ class Universal {
   Mapping run() {
     check_knobs(knobs_);
     find_crosses();
+    choose_splits();
+    split(false);
     keep_what_crosses_need();
+    split(true);
+    keep_crosses();
     keep_what_is_overwritten();
     store_phases();
     choose_passes();
@@ -138,8 +142,107 @@ class Universal {
         });
     }
     for (ValueId v : kept) keep(v, "keep", [&](AxisId axis) { return p_[axis].program; });
+  }
+  void keep_crosses() {
     for (ValueId cross : crosses_)
       if (!only_stored(cross)) keep(cross, "reduce", [](AxisId) { return true; });
+  }
+
+  // ---- axes that are cut into parts ------------------------------------------------------------------------------------
+  void choose_splits() {
+    for (const auto& [name, value] : knobs_) {
+      if (!name.starts_with("split.") || value == "1") continue;
+      for (std::uint32_t a = 0; a < p_.axes.size(); ++a)
+        if (!p_.axes[a].piece && p_.axes[a].name == name.substr(6)) {
+          if (const std::string reason = no_split(AxisId{a}); !reason.empty())
+            throw Error(ErrorCode::bad_knob, p_.axes[a].where, fmt::format("{}: {}", name, reason),
+                        "leave it automatic, or name another axis");
+          mapping_.splits[AxisId{a}] = std::stoi(value);
+        }
+    }
+  }
+
+  // Why an axis cannot be cut, or empty. Its reductions then finish in phases of their own, before anything is stored.
+  std::string no_split(AxisId axis) const {
+    const std::string& name = p_[axis].name;
+    if (!ir::launch_level(p_, axis)) return fmt::format("the range of {} is not known when a launch starts", name);
+    std::string reason = fmt::format("nothing is reduced over {}", name);
+    walk_live([&](ValueId v) {
+      const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node);
+      if (!reduce || !ir::contains(reduce->axes, axis)) return true;
+      if (reason == fmt::format("nothing is reduced over {}", name)) reason.clear();
+      if (reduce->order == ir::Order::left) reason = fmt::format("a reduction over {} goes from left to right", name);
+      for (AxisId own : p_[v].axes)
+        if (p_[own].piece || !ir::launch_level(p_, own))
+          reason = fmt::format("a reduction over {} is a value over {}, whose range is not known when a launch starts", name,
+                               p_[own].name);
+      std::set<ValueId> inside;
+      for (ValueId arg : reduce->args)
+        walk(arg, inside, [&](ValueId u) {
+          const AxisSet& axes = p_[u].axes;
+          const bool piece = std::any_of(axes.begin(), axes.end(), [&](AxisId own) { return p_[own].piece.has_value(); });
+          if (piece || std::holds_alternative<ir::Carried>(p_[u].node) || is_stream_result(u))
+            reason = fmt::format("a reduction over {} is inside a stream, or of its results", name);
+          return true;
+        });
+      return true;
+    });
+    walk_live([&](ValueId v) {
+      if (const auto* replace = std::get_if<ir::Replace>(&p_[v].node))
+        for (const auto& [replaced, index] : replace->binds)
+          if (replaced == axis) reason = fmt::format("a value over {} is read at another place of it", name);
+      return true;
+    });
+    for (const ir::Stream& s : p_.streams)
+      for (const ir::Carry& carry : s.carries)
+        if (ir::contains(carry.axes, axis)) reason = fmt::format("a stream carries a value over {}", name);
+    for (const ir::Stream& s : p_.streams)
+      if (s.axis == axis) reason = fmt::format("a stream runs over {}", name);
+    std::vector<const ir::Store*> in_place;
+    for (const ir::Store& store : p_.stores)
+      if (read_by_program(store.tensor)) in_place.push_back(&store);
+    if (in_place.size() > 1 || (in_place.size() == 1 && !reads_itself_after(axis, *in_place[0])))
+      reason = fmt::format("{} is stored and read, and parts of it would be stored while others are read",
+                           p_[in_place[0]->tensor].name);
+    return reason;
+  }
+
+  // Whether all that an element of a store reads of the memory it is stored in is itself, when the reductions over `axis` are
+  // done.
+  bool reads_itself_after(AxisId axis, const ir::Store& store) const {
+    bool itself = ir::contains(store_axes(store), axis) && !store.stream;
+    std::set<ValueId> seen;
+    walk_store(store, seen, [&](ValueId v) {
+      const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node);
+      if (reduce && ir::contains(reduce->axes, axis)) return false;
+      std::set<ValueId> inside;
+      if (reduce)
+        for (ValueId arg : reduce->args)
+          walk(arg, inside, [&](ValueId u) {
+            const auto* load = std::get_if<ir::Load>(&p_[u].node);
+            itself = itself && !(load && same_memory(load->tensor, store.tensor));
+            return true;
+          });
+      const auto* load = std::get_if<ir::Load>(&p_[v].node);
+      itself = itself && !(load && same_memory(load->tensor, store.tensor) && load->index != store.index);
+      return true;
+    });
+    return itself;
+  }
+
+  // A phase for each reduction over a split axis, over program axes or over others, in the order of the program.
+  void split(bool over_program_axes) {
+    std::set<ValueId> reductions;
+    walk_live([&](ValueId v) {
+      const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node);
+      if (reduce && is_split(reduce->axes) && crosses(v) == over_program_axes) reductions.insert(v);
+      return true;
+    });
+    for (ValueId v : reductions)
+      mapping_.phases.push_back({"part_" + name_of(v), {p_[v].axes.begin(), p_[v].axes.end()}, {}, {PartRoot{v}}});
+  }
+  bool is_split(const AxisSet& axes) const {
+    return std::any_of(axes.begin(), axes.end(), [&](AxisId axis) { return mapping_.splits.count(axis) > 0; });
   }
 
   // A reduction over program axes that is only stored needs no home: the phase of the store evaluates it.
@@ -208,7 +311,8 @@ class Universal {
   // ---- the instances, and the stores of reduced values -------------------------------------------------------------------
   void store_phases() {
     Phase main{"instances", p_.program_axes, {}, {}};
-    std::vector<Root> late;  // stores into memory that this phase also reads
+    std::vector<Phase> split_stores;  // a phase each
+    std::vector<Root> late;           // stores into memory that this phase also reads
     std::set<StreamId> streams, late_streams;
     std::vector<StreamId> running;
     for (std::uint32_t i = 0; i < p_.stores.size(); ++i) {
@@ -225,6 +329,13 @@ class Universal {
         continue;
       }
       if (!p_[store.value].done.empty()) continue;
+      if (is_split(store_axes(store))) {
+        std::vector<AxisId> grid = p_.program_axes;
+        for (AxisId axis : store_axes(store))
+          if (mapping_.splits.count(axis) && !p_[axis].program) grid.push_back(axis);
+        split_stores.push_back({"store_" + p_[store.tensor].name, grid, {}, {StoreRoot{i}}});
+        continue;
+      }
       if (read_by_program(store.tensor)) {
         if (!reads_only_what_it_stores(store)) early_.insert(store.value);
         late.push_back(StoreRoot{i});
@@ -245,6 +356,11 @@ class Universal {
     main.roots.insert(main.roots.end(), late.begin(), late.end());
     for (StreamId s : late_streams) main.roots.push_back(StreamRoot{s});
     if (!main.roots.empty()) mapping_.phases.push_back(std::move(main));
+    // One of them may overwrite what the others read.
+    std::stable_partition(split_stores.begin(), split_stores.end(), [&](const Phase& phase) {
+      return !read_by_program(p_.stores[std::get<StoreRoot>(phase.roots[0]).store].tensor);
+    });
+    for (Phase& phase : split_stores) mapping_.phases.push_back(std::move(phase));
     for (std::uint32_t i = 0; i < p_.stores.size(); ++i) {
       const ir::Store& store = p_.stores[i];
       if (store.stream || p_[store.value].done.empty()) continue;
@@ -382,8 +498,8 @@ class Universal {
   void decide(ValueId v, const std::set<AxisSet>& contexts, int nests) {
     if (mapping_.homes.count(v) || !is_single(v)) return;
     AxisSet steps = step_axes(p_[v].axes, p_.program_axes);
-    bool possible =
-        !steps.empty() && has_hull(p_[v].axes) && p_[v].done.empty() && !std::holds_alternative<ir::Coord>(p_[v].node);
+    bool possible = !steps.empty() && !is_split(p_[v].axes) && has_hull(p_[v].axes) && p_[v].done.empty() &&
+                    !std::holds_alternative<ir::Coord>(p_[v].node);
     for (const auto& [name, value] : p_.names) {
       auto knob = knobs_.find("home." + name);
       if (value != v || knob == knobs_.end()) continue;
@@ -409,7 +525,7 @@ class Universal {
       if (!reduce || !p_[reduce->reducer].builtin || p_[reduce->reducer].name != "mean_var") return true;
       const bool near =
           std::none_of(reduce->axes.begin(), reduce->axes.end(), [&](AxisId axis) { return p_[axis].program || p_[axis].piece; });
-      if (near && reduce->order == ir::Order::tree) mapping_.two_passes.insert(v);
+      if (near && reduce->order == ir::Order::tree && !is_split(reduce->axes)) mapping_.two_passes.insert(v);
       return true;
     });
   }

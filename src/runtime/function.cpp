@@ -34,7 +34,8 @@ std::shared_ptr<const Prepared> Function::Impl::prepare(Matched matched) {
     return known;
   }
   const Bound bound = runtime::bind(instances, matched, {});
-  auto got = kernels.get(*bound.instance, runtime::facts_of(bound.inputs.tensors, bound.aliases));
+  auto got = kernels.get(*bound.instance, runtime::facts_of(bound.inputs.tensors, bound.aliases),
+                         runtime::shape_of(bound.instance->program, bound.inputs));
   auto made = std::make_shared<const Prepared>(form, bound, matched, std::move(got.kernel));
   table.keep(made);
   return made;
@@ -51,11 +52,12 @@ void Function::Impl::call(Matched matched, const Fraction& progress) {
   prepared->run(matched, launch, nullptr);
 }
 
-std::pair<Bound, plan::Facts> Function::Impl::sketch(Matched matched) const {
+Function::Impl::Sketch Function::Impl::sketch(Matched matched) const {
   Bound bound = runtime::bind(instances, matched, {true, false});
-  plan::Facts facts =
-      runtime::facts_of(bound.inputs.tensors, runtime::check_memory(bound.instance->program, bound.inputs.tensors));
-  return {std::move(bound), std::move(facts)};
+  const ir::Program& program = bound.instance->program;
+  plan::Facts facts = runtime::facts_of(bound.inputs.tensors, runtime::check_memory(program, bound.inputs.tensors));
+  plan::Shape shape = runtime::shape_of(program, bound.inputs);
+  return {std::move(bound), std::move(facts), std::move(shape)};
 }
 
 Function::Function(Program program, Device device, Options options)
@@ -81,8 +83,8 @@ void Function::call(std::span<const Argument* const> in_declared_order) const {
 
 Kernel Function::kernel(const Arguments& arguments) const {
   const std::shared_ptr<Impl> impl = impl_;
-  const auto [bound, facts] = impl->sketch(runtime::match(impl->signature(), arguments));
-  return Kernel(impl->kernels.get(*bound.instance, facts).kernel);
+  const auto [bound, facts, shape] = impl->sketch(runtime::match(impl->signature(), arguments));
+  return Kernel(impl->kernels.get(*bound.instance, facts, shape).kernel);
 }
 
 std::vector<Function::OutputShape> Function::missing_outputs(const Arguments& arguments, const Extents& extents) const {
@@ -99,7 +101,7 @@ std::vector<Function::OutputShape> Function::missing_outputs(std::span<const Arg
 }
 
 std::vector<Function::KnobChoices> Function::knobs(const Arguments& arguments) const {
-  const auto [bound, facts] = impl_->sketch(runtime::match(impl_->signature(), arguments));
+  const auto [bound, facts, shape] = impl_->sketch(runtime::match(impl_->signature(), arguments));
   std::vector<KnobChoices> all;
   for (plan::Choice& choice : plan::choices(bound.instance->inlined, plan::target_named(impl_->device.name()), facts))
     all.push_back({std::move(choice.knob), std::move(choice.values), std::move(choice.automatic)});
@@ -107,24 +109,24 @@ std::vector<Function::KnobChoices> Function::knobs(const Arguments& arguments) c
 }
 
 std::vector<std::string> Function::facts(const Arguments& arguments) const {
-  const auto [bound, facts] = impl_->sketch(runtime::match(impl_->signature(), arguments));
-  return plan::domain(bound.instance->inlined, impl_->kernels.planned(*bound.instance, facts));
+  const auto [bound, facts, shape] = impl_->sketch(runtime::match(impl_->signature(), arguments));
+  return plan::domain(bound.instance->inlined, impl_->kernels.planned(*bound.instance, facts, shape));
 }
 
 std::string Function::plan(const Arguments& arguments) const {
-  const auto [bound, facts] = impl_->sketch(runtime::match(impl_->signature(), arguments));
-  return plan::to_json(bound.instance->inlined, impl_->kernels.planned(*bound.instance, facts));
+  const auto [bound, facts, shape] = impl_->sketch(runtime::match(impl_->signature(), arguments));
+  return plan::to_json(bound.instance->inlined, impl_->kernels.planned(*bound.instance, facts, shape));
 }
 
 std::string Function::explain(const Arguments& arguments) const {
-  const auto [bound, facts] = impl_->sketch(runtime::match(impl_->signature(), arguments));
-  return plan::to_text(bound.instance->inlined, impl_->kernels.planned(*bound.instance, facts));
+  const auto [bound, facts, shape] = impl_->sketch(runtime::match(impl_->signature(), arguments));
+  return plan::to_text(bound.instance->inlined, impl_->kernels.planned(*bound.instance, facts, shape));
 }
 
 std::string Function::emit(const Arguments& arguments, const std::string& as) const {
-  const auto [bound, facts] = impl_->sketch(runtime::match(impl_->signature(), arguments));
+  const auto [bound, facts, shape] = impl_->sketch(runtime::match(impl_->signature(), arguments));
   if (as == "tile") return language::print(bound.instance->program);
-  const kernel::Kernel k = impl_->kernels.lowered(*bound.instance, impl_->kernels.planned(*bound.instance, facts));
+  const kernel::Kernel k = impl_->kernels.lowered(*bound.instance, impl_->kernels.planned(*bound.instance, facts, shape));
   if (as == "kernel") return kernel::print(k);
   if (as == "llvm" || as == "asm") {
     backends::require("cpu");

@@ -17,8 +17,13 @@ struct Function::Impl {
   // Everything a call checks, and the kernel of it.
   std::shared_ptr<const runtime::Prepared> prepare(runtime::Matched matched);
   void call(runtime::Matched matched, const Fraction& progress = {});
-  // Arguments that need no memory and no outputs, and their facts.
-  std::pair<runtime::Bound, plan::Facts> sketch(runtime::Matched matched) const;
+  // Arguments that need no memory and no outputs, with what a plan depends on.
+  struct Sketch {
+    runtime::Bound bound;
+    plan::Facts facts;
+    plan::Shape shape;
+  };
+  Sketch sketch(runtime::Matched matched) const;
   const language::Signature& signature() const { return instances.program().source().signature(); }
 
   const runtime::Instances instances;

@@ -50,6 +50,13 @@ class OnceMap {
     return made;
   }
 
+  // The value of a key that has one.
+  std::shared_ptr<const Value> find(const std::string& key) const {
+    std::lock_guard lock(mutex());
+    const auto at = slots_.find(key);
+    return at == slots_.end() ? nullptr : at->second->value;
+  }
+
  private:
   struct Slot {
     std::atomic<int> making = 0;  // what waiters look at; changed under the mutex

@@ -16,13 +16,6 @@
 namespace cosmati::runtime {
 namespace {
 
-std::int64_t bits_of(DType t, const ops::Scalar& s) {
-  if (!is_float(t)) return s.i;
-  std::int64_t bits = 0;
-  ops::store(t, &bits, s);
-  return bits;
-}
-
 bool same_value(const ops::Scalar& a, const ops::Scalar& b) { return a.i == b.i && std::memcmp(&a.f, &b.f, sizeof a.f) == 0; }
 
 std::size_t hash_of(const Form& form) {
@@ -82,21 +75,11 @@ Prepared::Prepared(Form form, const Bound& bound, Matched matched, std::shared_p
     }
   }
   const kernel::Kernel& k = kernel_->image.interface;
+  pattern_.params = plan::params_of(k, shape_of(p, inputs_));
   for (std::uint32_t i = 0; i < k.params.size(); ++i) {
     const kernel::Param& param = k.params[i];
-    switch (param.source) {
-      case kernel::Param::Source::extent:
-        pattern_.params.push_back(inputs_.extents[param.a]);
-        break;
-      case kernel::Param::Source::stride:
-        pattern_.params.push_back(inputs_.tensors[param.a].strides[param.b]);
-        break;
-      case kernel::Param::Source::scalar:
-        pattern_.params.push_back(bits_of(p.scalars[param.a].dtype, inputs_.scalars[param.a]));
-        if (!instance_->decides[param.a] && matched[parameter_of[param.a]])
-          scalars_.push_back({parameter_of[param.a], param.a, i});
-        break;
-    }
+    if (param.source == kernel::Param::Source::scalar && !instance_->decides[param.a] && matched[parameter_of[param.a]])
+      scalars_.push_back({parameter_of[param.a], param.a, i});
   }
   for (std::uint32_t i = 0; i < k.buffers.size(); ++i) {
     const kernel::Buffer& buffer = k.buffers[i];
@@ -177,7 +160,7 @@ void Prepared::fill(Matched matched, kernel::Launch& launch) const {
   const ir::Program& p = instance_->inlined;
   for (const auto& [buffer, tensor] : buffers_) launch.buffers[buffer].data = view(matched, tensor).data;
   for (const Scalar& s : scalars_)
-    launch.params[s.param] = bits_of(p.scalars[s.index].dtype, convert(*matched[s.parameter], p.scalars[s.index]));
+    launch.params[s.param] = kernel::param_bits(p.scalars[s.index].dtype, convert(*matched[s.parameter], p.scalars[s.index]));
 }
 
 void Prepared::run(Matched matched, const kernel::Launch& launch, const kernel::Queue* queue) const {

@@ -44,8 +44,8 @@ void Function::warm(const std::vector<Arguments>& sets, int threads,
     try {
       const auto start = std::chrono::steady_clock::now();
       const auto got = runtime::within_memory(impl->instances.program(), [&] {
-        const auto [bound, facts] = impl->sketch(runtime::match(impl->signature(), sets[i]));
-        return impl->kernels.get(*bound.instance, facts);
+        const auto [bound, facts, shape] = impl->sketch(runtime::match(impl->signature(), sets[i]));
+        return impl->kernels.get(*bound.instance, facts, shape);
       });
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
       std::lock_guard lock(telling);

@@ -45,7 +45,7 @@ class Tune(ToolTest):
         self.assertEqual(json.loads(again.stdout)["hash"], plan["hash"])
 
     def test_a_plan_of_another_environment_is_used_with_a_warning(self):
-        _, plan = self.tune("--minutes", "0.1", "--most", "2")
+        _, plan = self.tune("--minutes", "0.1", "--most", "12")
         plan["environment"]["processor"] = "an abacus"
         file = self.path / "elsewhere.json"
         file.write_text(json.dumps(plan))

@@ -3,6 +3,7 @@
 #include "fuzz/execute.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -123,12 +124,20 @@ class Execution {
   // Devices agree bit for bit under one plan, and how many lanes a group has is part of it.
   std::map<std::string, std::string> same_lanes() { return {{"lanes", random_() % 2 ? "8" : random_() % 2 ? "4" : "1"}}; }
 
+  // A printed program may not have the names that homes are for.
+  static const Program& on_cpu_as(const Options& options, const Program& program, const Program& printed) {
+    const bool homes =
+        std::any_of(options.knobs.begin(), options.knobs.end(), [](const auto& knob) { return knob.first.starts_with("home."); });
+    return homes ? program : printed;
+  }
+
   std::map<std::string, std::string> random_knobs() {
     std::map<std::string, std::string> knobs = same_lanes();
     int tiles = 0;
     for (const ir::Axis& axis : p_.axes) {
       if (!axis.in_dims && !axis.program) continue;  // a printed program has no axis that nothing uses
       if (tiles < 3 && random_() % 4 == 0) knobs["tile." + axis.name] = std::to_string(1 + random_() % 3), ++tiles;
+      if (random_() % 8 == 0) knobs["split." + axis.name] = std::to_string(2 + random_() % 4);
       if (random_() % 4 == 0) knobs["chunk." + axis.name] = std::to_string(1 + random_() % 3);
       if (random_() % 2) continue;
       std::string& list = knobs["lane_axes"];
@@ -240,8 +249,18 @@ class Execution {
     const Arrays before = arrays(owned->inputs, layouts, Poison::nan);
     Arrays simulated = arrays(owned->inputs, layouts, Poison::nan);
     std::optional<Function> sim;
+    Options on_cpu = options;
+    const Program* for_cpu = &program;
     for (bool done = false; !done;) {
       try {
+        // What the planner of the CPU chooses is what the simulator runs.
+        if (has_cpu()) {
+          on_cpu.knobs = options.knobs;
+          for_cpu = &on_cpu_as(options, program, again);
+          on_cpu.plan = Function(*for_cpu, Device::cpu(), options).plan(simulated.arguments);
+          const nlohmann::json plan = nlohmann::json::parse(*on_cpu.plan);
+          for (const auto& [knob, value] : plan["knobs"].items()) options.knobs[knob] = value;
+        }
         sim.emplace(program, Device::sim(), options);
         call(*sim, simulated, "sim");
         done = true;
@@ -265,10 +284,7 @@ class Execution {
       judge_typed(program, *owned, before, layouts);
       judged(program, before, simulated, "sim");
       if (has_cpu()) {
-        // A printed program may not have the names that homes are for.
-        const bool printed = std::none_of(options.knobs.begin(), options.knobs.end(),
-                                          [](const auto& knob) { return knob.first.starts_with("home."); });
-        const Function cpu(printed ? again : program, Device::cpu(1 + static_cast<int>(random_() % 3)), options);
+        const Function cpu(*for_cpu, Device::cpu(1 + static_cast<int>(random_() % 3)), on_cpu);
         const Arrays first = arrays(owned->inputs, layouts, Poison::nan), second = arrays(owned->inputs, layouts, Poison::huge);
         call(cpu, first, "cpu");
         same(simulated, first, "sim and cpu differ", "sim and cpu");

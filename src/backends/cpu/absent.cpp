@@ -19,6 +19,7 @@ constexpr const char* reason = "this build of cosmati has no LLVM";
 Object compile_object(const kernel::Kernel&, const std::string&, const Options&) { refuse(); }
 std::unique_ptr<kernel::Executable> load(const kernel::Kernel&, const Object&, const Options&) { refuse(); }
 kernel::Native native() { return {}; }
+int workers(const Options&) { return 1; }
 std::string identity() { return reason; }
 std::unique_ptr<kernel::Executable> compile(const kernel::Kernel&, const Options&) { refuse(); }
 std::string emit(const kernel::Kernel&, const std::string&, const Options&) { refuse(); }

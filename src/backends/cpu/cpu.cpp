@@ -70,7 +70,7 @@ class Compiled : public kernel::Executable {
  public:
   Compiled(const kernel::Kernel& k, const Object& object, const Options& options)
       : code_(object.prefix, object.bytes),
-        workers_(options.threads > 0 ? options.threads : pool_size()),
+        workers_(cpu::workers(options)),
         executor_(options.executor),
         buffers_(k.buffers.size()),
         params_(k.params.size()) {
@@ -130,6 +130,8 @@ std::unique_ptr<kernel::Executable> compile(const kernel::Kernel& k, const Optio
   const std::string prefix = fmt::format("cosmati_{}", count.fetch_add(1, std::memory_order_relaxed));
   return load(k, compile_object(k, prefix, options), options);
 }
+
+int workers(const Options& options) { return options.threads > 0 ? options.threads : pool_size(); }
 
 std::string identity() { return fmt::format("{}, {}", compiler_identity(), Options{}.optimization); }
 

@@ -44,6 +44,8 @@ Object compile_object(const kernel::Kernel& k, const std::string& prefix, const 
 std::unique_ptr<kernel::Executable> load(const kernel::Kernel& k, const Object& object, const Options& options = {});
 // Both, with a prefix of its own.
 std::unique_ptr<kernel::Executable> compile(const kernel::Kernel& k, const Options& options = {});
+// How many workers run a launch under these options.
+int workers(const Options& options);
 // What an object depends on beside its kernel: LLVM, processor, passes. One line.
 std::string identity();
 // The code of an expanded kernel as text. as: "llvm" (after the passes) or "asm".

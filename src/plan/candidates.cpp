@@ -1,0 +1,157 @@
+// Lanes on every axis that can have them; one to eight vectors of it in registers; beside them neighbours of one more axis, where
+// that lets a loaded value serve several times, or makes whole lines of what is read across; and values evaluated again.
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/candidates.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+namespace cosmati::plan {
+namespace {
+
+using ir::AxisId;
+using ir::ValueId;
+
+constexpr const char* lane_tiles[] = {"1", "2", "4", "8"};
+constexpr const char* other_tiles[] = {"2", "4", "6", "8", "16"};
+constexpr const char* part_counts[] = {"8", "64"};
+constexpr std::size_t most_axes = 3;
+
+class Candidates {
+ public:
+  Candidates(const ir::Program& p, const Mapping& m, const Lanes& lanes, const Facts& facts, const Knobs& fixed)
+      : p_(p), m_(m), rule_(lanes), facts_(facts), fixed_(fixed) {
+    for (const Phase& phase : m.phases) live_.merge(values_of(p, m, phase));
+  }
+
+  // The most promising first: there may be room for some only.
+  std::vector<Knobs> run() {
+    add(fixed_);
+    const auto all = lists();
+    for (const auto& [list, first] : all) add(on(list));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto& [list, first] = all[i];
+      if (!first) continue;
+      for (const char* tile : lane_tiles) add(with(on(list), "tile." + p_[*first].name, tile));
+      for (AxisId other : beside(*first))
+        for (const char* tile : lane_tiles)
+          for (const char* copies : other_tiles)
+            add(with(with(on(list), "tile." + p_[*first].name, tile), "tile." + p_[other].name, copies));
+      if (i > 0) continue;
+      for (AxisId axis : axes())
+        if (reduced(axis))
+          for (const char* parts : part_counts) {
+            add(with(fixed_, "split." + p_[axis].name, parts));
+            if (first) add(with(with(fixed_, "split." + p_[axis].name, parts), "tile." + p_[*first].name, "8"));
+          }
+      for (const auto& [name, value] : p_.names) {
+        const auto home = m_.homes.find(value);
+        if (home != m_.homes.end() && home->second == Home::worker) add(with(fixed_, "home." + name, "reload"));
+      }
+    }
+    return std::move(all_);
+  }
+
+ private:
+  Knobs on(const std::string& list) const { return list.empty() ? fixed_ : with(fixed_, "lane_axes", list); }
+  Knobs with(Knobs knobs, const std::string& name, const std::string& value) const {
+    if (!fixed_.contains(name)) knobs[name] = value;
+    return knobs;
+  }
+  void add(const Knobs& knobs) {
+    if (seen_.insert(knobs).second) all_.push_back(knobs);
+  }
+
+  // Axes by name, so that a program is planned alike after it is printed and read back.
+  std::vector<AxisId> axes() const {
+    std::vector<AxisId> list;
+    for (std::uint32_t a = 0; a < p_.axes.size(); ++a)
+      if (!p_.axes[a].piece) list.push_back(AxisId{a});
+    std::stable_sort(list.begin(), list.end(), [&](AxisId a, AxisId b) { return p_[a].name < p_[b].name; });
+    return list;
+  }
+
+  // Lists of lane axes with the first of each; no list: the rule's.
+  std::vector<std::pair<std::string, std::optional<AxisId>>> lists() const {
+    std::vector<std::pair<std::string, std::optional<AxisId>>> all;
+    const std::optional<AxisId> preferred = rule_.axes.empty() ? std::nullopt : std::optional(rule_.axes.front());
+    all.emplace_back("", preferred);
+    if (fixed_.contains("lane_axes")) return all;
+    for (AxisId axis : axes()) {
+      if (axis == preferred) continue;
+      if (std::none_of(m_.phases.begin(), m_.phases.end(), [&](const Phase& ph) { return no_lanes(p_, m_, ph, axis).empty(); }))
+        continue;
+      std::string list = p_[axis].name;
+      // Axes that tell instances apart share their lanes with no other.
+      std::size_t count = p_[axis].program ? most_axes : 1;
+      for (AxisId other : rule_.axes)
+        if (other != axis && ++count <= most_axes) list += "," + p_[other].name;
+      all.emplace_back(list, axis);
+    }
+    all.emplace_back("none", std::nullopt);
+    return all;
+  }
+
+  bool reduced(AxisId axis) const {
+    return std::any_of(live_.begin(), live_.end(), [&](ValueId v) {
+      const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node);
+      return reduce && ir::contains(reduce->axes, axis);
+    });
+  }
+
+  // Axes of which several neighbours at once pay beside lanes on `first`.
+  std::vector<AxisId> beside(AxisId first) const {
+    std::vector<AxisId> list;
+    for (AxisId axis : axes())
+      if (axis != first && (shares(first, axis) || crosses(first, axis))) list.push_back(axis);
+    return list;
+  }
+  // Some load has one of the axes and not the other, and they meet in one value.
+  bool shares(AxisId first, AxisId axis) const {
+    bool without = false, meet = false;
+    for (ValueId v : live_) {
+      const bool has_first = ir::contains(p_[v].axes, first), has_axis = ir::contains(p_[v].axes, axis);
+      meet = meet || (has_first && has_axis);
+      without = without || (std::holds_alternative<ir::Load>(p_[v].node) && has_first && !has_axis);
+    }
+    return without && meet;
+  }
+  // Neighbours in memory lie along `axis` in some access that also has `first`.
+  bool crosses(AxisId first, AxisId axis) const {
+    const auto along = [&](ir::TensorId tensor, const std::vector<ir::Index>& index) {
+      bool has_first = false, unit = false;
+      for (std::size_t d = 0; d < index.size(); ++d)
+        for (std::size_t f = 0; f < index[d].size(); ++f) {
+          const ir::AxisSet& over = p_[index[d][f]].axes;
+          has_first = has_first || ir::contains(over, first);
+          unit = unit || (ir::contains(over, axis) && f + 1 == index[d].size() && facts_.unit_stride[tensor.index][d]);
+        }
+      return has_first && unit;
+    };
+    for (const ir::Store& store : p_.stores)
+      if (along(store.tensor, store.index)) return true;
+    return std::any_of(live_.begin(), live_.end(), [&](ValueId v) {
+      const auto* load = std::get_if<ir::Load>(&p_[v].node);
+      return load && along(load->tensor, load->index);
+    });
+  }
+
+  const ir::Program& p_;
+  const Mapping& m_;
+  const Lanes& rule_;
+  const Facts& facts_;
+  const Knobs& fixed_;
+  std::set<ValueId> live_;
+  std::vector<Knobs> all_;
+  std::set<Knobs> seen_;
+};
+
+}  // namespace
+
+std::vector<Knobs> candidate_knobs(const ir::Program& program, const Mapping& mapping, const Lanes& lanes, const Facts& facts,
+                                   const Knobs& fixed) {
+  return Candidates(program, mapping, lanes, facts, fixed).run();
+}
+
+}  // namespace cosmati::plan
