@@ -28,6 +28,9 @@ double finite_size(double x) {
   return size < infinity ? size : 0;
 }
 
+// The bound of an infinite or NaN sum, in any order: finite terms of this size may overflow to the other infinity.
+double beside_infinity(DType t, double sum, double size) { return std::isinf(sum) && size > precision(t).largest ? infinity : 0; }
+
 // sum and mean of floats, of products of floats, and the mean of integers.
 class Sum final : public Accumulator {
  public:
@@ -55,8 +58,7 @@ class Sum final : public Accumulator {
       if (mean_) err = err / divisor + rounding(result_, v.f, 0.5, err == 0);
       v.err = err;
     } else if (c_.wide) {
-      // An infinite sum is certain unless finite terms may overflow to the other infinity.
-      v.err = std::isfinite(error_[o]) ? within_range(result_, std::isinf(v.f) ? size_[o] : 0, 0) : infinity;
+      v.err = std::isfinite(error_[o]) ? beside_infinity(result_, v.f, size_[o]) : infinity;
     }
     // Integers are added as i64, which wraps.
     if (c_.wide && is_int(c_.reducer.arg_types.at(0)) && size_[o] >= 0x1p63) v.err = infinity;
@@ -344,11 +346,10 @@ class MeanVar final : public Accumulator {
         variance{var, 0, 2 * sigma * rms + rms * rms + 2 * sigma * lost + lost * lost + tiny};
     mean.err = within_range(t, size * n, mean.err);
     variance.err = within_range(t, size * size * n, variance.err);
-    // With an infinity or NaN among the elements the mean is what their sum is, in any order; beside an infinity, unless finite
-    // elements may overflow to the other one.
+    // With an infinity or NaN among the elements the mean is what their sum is.
     if (!std::isfinite(center)) {
       mean.f = s.sum;
-      mean.err = std::isfinite(s.sum) || s.error > 0 ? infinity : within_range(t, std::isinf(s.sum) ? s.size : 0, 0);
+      mean.err = std::isfinite(s.sum) || s.error > 0 ? infinity : beside_infinity(t, s.sum, s.size);
     }
     if (!std::isfinite(var)) variance.err = std::isnan(var) && s.error == 0 ? 0 : infinity;
     if (n == 1 && s.error == 0) mean.err = 0;
@@ -432,7 +433,7 @@ class General final : public Accumulator {
       Num* state = state_.data() + at;
       lift_.run(in, pair + width_);
       for (std::size_t w = 0; w < width_; ++w) {
-        sums_[at + w].size += std::fabs(pair[width_ + w].f);
+        sums_[at + w].size += finite_size(pair[width_ + w].f);
         sums_[at + w].error += pair[width_ + w].err;
       }
       std::copy_n(state, width_, pair);
@@ -450,8 +451,11 @@ class General final : public Accumulator {
         if (!is_float(t)) continue;
         const double unit = precision(t).unit * (t == DType::f64_ ? 2 : 1);  // float64 rounds here too
         // On the way to a small sum another tree may meet larger ones.
-        if (const Summed& sum = sums_[o * static_cast<std::int64_t>(width_) + k]; adds(k) && std::isfinite(sum.size))
+        const Summed& sum = sums_[o * static_cast<std::int64_t>(width_) + k];
+        if (adds(k) && std::isfinite(state[k].f))
           state[k].err = std::max(state[k].err, within_range(t, sum.size, sum.error + n * unit * sum.size));
+        else if (adds(k))
+          state[k].err = std::max(state[k].err, beside_infinity(t, state[k].f, sum.size));
         else if (state[k].err > 0)
           state[k].err = 2 * state[k].err + n * unit * std::fabs(state[k].f);
       }
