@@ -56,6 +56,15 @@ std::optional<ValueId> may_wrap(const Terms& terms, const std::vector<Poly>& roo
   return std::nullopt;
 }
 
+// Whether p is made of scalars and extents alone, which a require may speak of.
+bool of_globals(const Terms& terms, const Poly& p) {
+  for (AtomId a : terms.closure({p})) {
+    const AtomKind kind = terms[a].kind;
+    if (kind == AtomKind::coordinate || kind == AtomKind::load || kind == AtomKind::opaque) return false;
+  }
+  return true;
+}
+
 struct Component {  // lo <= index < hi is asked
   Poly index, lo, hi;
   std::string text, lo_text, hi_text;
@@ -75,8 +84,9 @@ class Checker {
       const Poly above = c.hi - 1 - c.index, below = c.index - c.lo;
       const bool above_ok = terms_.proves(above, given), below_ok = terms_.proves(below, given);
       if (above_ok && below_ok) continue;
-      const std::string missing =
-          above_ok ? fmt::format("{} <= {}", c.lo_text, c.text) : fmt::format("{} < {}", c.text, c.hi_text);
+      const std::string not_below = fmt::format("{} <= {}", c.lo_text, c.text),
+                        not_above = fmt::format("{} < {}", c.text, c.hi_text);
+      const std::string& missing = above_ok ? not_below : not_above;
       if (const std::optional<ValueId> v = may_wrap(terms_, {c.index})) {
         refusals_.push_back({ErrorCode::out_of_bounds, where,
                              fmt::format("{} is not proved to stay in its {}: {} may wrap around in {}", access, container,
@@ -114,7 +124,12 @@ class Checker {
           message += fmt::format(" (a require does not help where {} may wrap around in {})", ir::describe_expression(p_, *v),
                                  name(p_[*v].dtype));
       }
-      refusals_.push_back({ErrorCode::out_of_bounds, where, message, hint, ""});
+      std::string remedy = hint;
+      if (of_globals(terms_, c.index) && of_globals(terms_, c.lo) && of_globals(terms_, c.hi) &&
+          !may_wrap(terms_, terms_.globals()))
+        remedy += fmt::format("{}require {}", hint.empty() ? "" : ", or ",
+                              above_ok || below_ok ? missing : not_below + " and " + not_above);
+      refusals_.push_back({ErrorCode::out_of_bounds, where, message, remedy, ""});
       return;
     }
   }

@@ -83,9 +83,12 @@ std::string errors_page() {
 
 std::string knobs_page() {
   std::string page =
-      "# Planner knobs\n\nA knob is set with `--set NAME=VALUE` and is exact.\n\n| knob | values | meaning |\n|---|---|---|\n";
+      "# Planner knobs\n\nA knob is set with `--set KNOB=VALUE` and is exact. NAME is a named value or an axis of the program; "
+      "NAMES are axes "
+      "with commas\nbetween, or `none`.\n\n| knob | values | meaning |\n|---|---|---|\n";
   for (const auto& row : knob_rows)
-    page += fmt::format("| `{}` | {} | {} |\n", row.name, cell(row.values), cell(row.documentation));
+    page += fmt::format("| `{}{}` | {} | {} |\n", row.name, std::string_view(row.name).back() == '.' ? "NAME" : "",
+                        cell(row.values), cell(row.documentation));
   return page;
 }
 
