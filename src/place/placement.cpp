@@ -3,7 +3,11 @@
 #include "place/placement.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <tuple>
+
+#include "support/check.h"
 
 namespace cosmati::place {
 namespace {
@@ -24,9 +28,17 @@ std::string print(const Size& size, const ir::Program& names) {
   return text;
 }
 
-constexpr const char* resource_names[] = {"grid", "lane", "reg", "step"};
+constexpr const char* resource_names[] = {"grid", "cluster", "subgroup", "lane", "reg", "step", "addr"};
+static_assert(std::size(resource_names) == resource_count);
 
 }  // namespace
+
+std::string_view name(Res res) { return resource_names[static_cast<int>(res)]; }
+
+std::int64_t number(const Size& size) {
+  COSMATI_CHECK(size.is_constant(), "a size that depends on run-time extents was not counted");
+  return size.factor;
+}
 
 Size operator*(const Size& a, const Size& b) {
   Size product{a.factor * b.factor, a.parts};
@@ -61,6 +73,34 @@ Placement normal_form(Placement p) {
     map.digits = std::move(merged);
   }
   std::sort(p.axes.begin(), p.axes.end(), [](const AxisMap& a, const AxisMap& b) { return a.axis < b.axis; });
+  std::stable_sort(p.rest.begin(), p.rest.end(), [](const Partial& a, const Partial& b) {
+    return std::tuple(a.res, a.pos.parts.size(), a.pos.factor) < std::tuple(b.res, b.pos.parts.size(), b.pos.factor);
+  });
+  std::vector<Partial> merged;
+  for (const Partial& free : p.rest) {
+    if (free.size == Size{}) continue;
+    Partial* last = merged.empty() ? nullptr : &merged.back();
+    if (last && last->res == free.res && last->held == free.held && last->reducer == free.reducer &&
+        last->pos * last->size == free.pos)
+      last->size = last->size * free.size;
+    else
+      merged.push_back(free);
+  }
+  p.rest = std::move(merged);
+  return p;
+}
+
+Placement at(Placement p, const std::vector<std::int64_t>& extent_of_axis) {
+  const auto count = [&](Size& size) { size = {value(size, extent_of_axis), {}}; };
+  for (AxisMap& map : p.axes)
+    for (Digit& digit : map.digits) {
+      count(digit.pos);
+      count(digit.size);
+    }
+  for (Partial& free : p.rest) {
+    count(free.pos);
+    count(free.size);
+  }
   return p;
 }
 
@@ -85,8 +125,7 @@ std::string ill_formed(const Placement& p, const std::vector<std::int64_t>& exte
   for (auto& [res, list] : segments) {
     std::sort(list.begin(), list.end(), [](const Segment& a, const Segment& b) { return a.pos < b.pos; });
     for (std::size_t i = 0; i + 1 < list.size(); ++i)
-      if (list[i + 1].pos % (list[i].pos * list[i].size) != 0)
-        return std::string("two digits overlap on ") + resource_names[static_cast<int>(res)];
+      if (list[i + 1].pos % (list[i].pos * list[i].size) != 0) return "two digits overlap on " + std::string(name(res));
   }
   return "";
 }
@@ -104,9 +143,14 @@ std::string print(const Placement& p, const ir::Program& names) {
   for (const AxisMap& map : p.axes) {
     text += (text.empty() ? "" : ", ") + names[map.axis].name + " = ";
     for (const Digit& digit : map.digits)
-      text += std::string("(") + resource_names[static_cast<int>(digit.res)] + ", " + print(digit.pos, names) + ", " +
-              print(digit.size, names) + ")";
+      text += "(" + std::string(name(digit.res)) + ", " + print(digit.pos, names) + ", " + print(digit.size, names) + ")";
     if (map.digits.empty()) text += "()";
+  }
+  constexpr const char* held_names[] = {"same", "part", "first"};
+  for (const Partial& free : p.rest) {
+    text += (text.empty() ? "" : ", ") + std::string(held_names[static_cast<int>(free.held)]);
+    if (free.held == Held::part) text += "(" + names[free.reducer].name + ")";
+    text += " = (" + std::string(name(free.res)) + ", " + print(free.pos, names) + ", " + print(free.size, names) + ")";
   }
   return text;
 }
