@@ -273,6 +273,8 @@ TEST(Flat, MovesAreThoseWithOneLinearOrder) {
     ++(same ? yes : no);
     if (f) {
       ASSERT_EQ(f->bytes, 4 * static_cast<std::int64_t>(bytes.size()));
+    } else {
+      ASSERT_EQ(f.refused().reason, Reason::not_linear);
     }
   }
   EXPECT_GT(yes, 300);
@@ -295,10 +297,12 @@ TEST(Homes, KeepElementsApart) {
       bytes.insert(byte_of(home, at));
       ++n;
     });
-    if (holds_apart(home)) {
+    const Verdict verdict = holds_apart(home);
+    if (verdict) {
       ASSERT_EQ(bytes.size(), n);
       ++apart;
     } else {
+      ASSERT_EQ(verdict.refused().reason, Reason::overlapping_bytes);
       ++overlapping;  // or interleaved, which the rule does not look into
     }
     // A swizzle moves elements about and loses none.
