@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace cosmati::place {
 
@@ -39,18 +40,19 @@ std::int64_t byte_of(const Home& home, const Extents& coordinates) {
 std::int64_t wavefronts(const std::vector<std::int64_t>& addresses, std::int64_t width, const Banks& banks) {
   const std::int64_t together = std::max<std::int64_t>(1, banks.count * banks.bytes / std::max(width, banks.bytes));
   std::int64_t turns = 0;
+  std::vector<std::pair<std::int64_t, std::int64_t>> words;  // by bank
   for (std::size_t first = 0; first < addresses.size(); first += static_cast<std::size_t>(together)) {
-    std::vector<std::int64_t> words;
-    for (std::size_t k = first; k < std::min(addresses.size(), first + static_cast<std::size_t>(together)); ++k) {
-      if (addresses[k] < 0) continue;
-      for (std::int64_t word = addresses[k] / banks.bytes; word * banks.bytes < addresses[k] + width; ++word)
-        words.push_back(word);
-    }
+    words.clear();
+    for (std::size_t k = first; k < std::min(addresses.size(), first + static_cast<std::size_t>(together)); ++k)
+      for (std::int64_t word = addresses[k] / banks.bytes; addresses[k] >= 0 && word * banks.bytes < addresses[k] + width; ++word)
+        words.emplace_back(word % banks.count, word);
     std::sort(words.begin(), words.end());
     words.erase(std::unique(words.begin(), words.end()), words.end());
-    std::vector<std::int64_t> of_bank(static_cast<std::size_t>(banks.count));
-    std::int64_t most = 0;
-    for (const std::int64_t word : words) most = std::max(most, ++of_bank[static_cast<std::size_t>(word % banks.count)]);
+    std::int64_t most = 0, run = 0;
+    for (std::size_t k = 0; k < words.size(); ++k) {
+      run = k > 0 && words[k].first == words[k - 1].first ? run + 1 : 1;
+      most = std::max(most, run);
+    }
     turns += most;
   }
   return turns;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 namespace cosmati::place {
 namespace {
@@ -141,56 +142,63 @@ struct Side {
   Extents extents;
 };
 
-// Visits the accesses of every subgroup of the first group: the addresses of its lanes, -1 where a lane takes no part.
-template <class F>
-void each_access(const Side& side, const Access& access, const Home& home, const Counts& counts, const F& visit) {
-  std::vector<std::int64_t> addresses(static_cast<std::size_t>(counts[Res::lane]));
-  Extents coordinates(side.extents.size());
-  for (std::int64_t subgroup = 0; subgroup < counts[Res::subgroup]; ++subgroup)
-    for (std::int64_t reg = 0; reg < side.registers; ++reg) {
-      if (std::any_of(access.registers.begin(), access.registers.end(), [&](const Segment& s) { return digit_of(reg, s) != 0; }))
-        continue;
-      bool any = false;
-      for (std::int64_t lane = 0; lane < counts[Res::lane]; ++lane) {
-        const auto index = [&](Res res) {
-          return res == Res::lane ? lane : res == Res::reg ? reg : res == Res::subgroup ? subgroup : 0;
-        };
-        std::int64_t byte = 0;
-        bool on = true;
-        std::fill(coordinates.begin(), coordinates.end(), 0);
-        for (const Side::Term& term : side.terms) {
-          const std::int64_t value = digit_of(index(term.at.res), term.at);
-          coordinates[term.axis] += value * term.weight;
-          on = on && coordinates[term.axis] < side.extents[term.axis];
-          byte += value * term.stride;
-        }
-        for (const Segment& s : side.on) on = on && digit_of(index(s.res), s) == 0;
-        addresses[static_cast<std::size_t>(lane)] = on ? home.swizzle(byte) : -1;
-        any = any || on;
-      }
-      if (any) visit(addresses);
-    }
+// What an index of one resource adds to the address and to the coordinates.
+struct Share {
+  bool on = true;
+  std::int64_t byte = 0;
+  Extents coordinates;
+};
+Share share_of(const Side& side, Res res, std::int64_t index) {
+  Share share{true, 0, Extents(side.extents.size())};
+  for (const Side::Term& term : side.terms) {
+    if (term.at.res != res) continue;
+    const std::int64_t value = digit_of(index, term.at);
+    share.coordinates[term.axis] += value * term.weight;
+    share.byte += value * term.stride;
+  }
+  for (const Segment& s : side.on) share.on = share.on && (s.res != res || digit_of(index, s) == 0);
+  return share;
 }
 
-std::int64_t turns_of(const Side& side, const Access& access, const Home& home, const Counts& counts, const Banks& banks) {
-  std::int64_t turns = 0;
-  each_access(side, access, home, counts,
-              [&](const auto& addresses) { turns += wavefronts(addresses, access.width_bytes, banks); });
-  return turns;
-}
-// The turns if no two words of an access shared a bank.
-std::int64_t least_of(const Side& side, const Access& access, const Home& home, const Counts& counts, const Banks& banks) {
-  std::int64_t turns = 0;
-  each_access(side, access, home, counts, [&](const std::vector<std::int64_t>& addresses) {
-    std::vector<std::int64_t> words;
+struct Turns {
+  std::int64_t all = 0, least = 0;  // least: if no two words of an access shared a bank
+};
+// The turns of all accesses of the first group; counted on at most `sample` of them, spread evenly, as if all were like these.
+Turns turns_of(const Side& side, const Access& access, const Home& home, const Counts& counts, const Banks& banks,
+               std::size_t sample) {
+  std::vector<Share> lanes, starts, subgroups;
+  for (std::int64_t lane = 0; lane < counts[Res::lane]; ++lane) lanes.push_back(share_of(side, Res::lane, lane));
+  for (std::int64_t s = 0; s < counts[Res::subgroup]; ++s) subgroups.push_back(share_of(side, Res::subgroup, s));
+  for (std::int64_t reg = 0; reg < side.registers; ++reg)
+    if (std::all_of(access.registers.begin(), access.registers.end(), [&](const Segment& s) { return digit_of(reg, s) == 0; }))
+      starts.push_back(share_of(side, Res::reg, reg));
+
+  Turns turns;
+  std::vector<std::int64_t> addresses(lanes.size()), words;
+  const std::size_t all = starts.size() * subgroups.size();
+  // Odd, so that neighbours of every kind are among them.
+  const std::size_t every = ((all - 1) / sample + 1) | 1;
+  std::int64_t counted = 0;
+  for (std::size_t k = 0; k < all; k += every) {
+    ++counted;
+    const Share &start = starts[k % starts.size()], &subgroup = subgroups[k / starts.size()];
+    for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+      bool on = start.on && subgroup.on && lanes[lane].on;
+      for (std::size_t a = 0; on && a < side.extents.size(); ++a)
+        on = start.coordinates[a] + subgroup.coordinates[a] + lanes[lane].coordinates[a] < side.extents[a];
+      addresses[lane] = on ? home.swizzle(start.byte + subgroup.byte + lanes[lane].byte) : -1;
+    }
+    turns.all += wavefronts(addresses, access.width_bytes, banks);
+    words.clear();
     for (const std::int64_t address : addresses)
       for (std::int64_t word = address / banks.bytes; address >= 0 && word * banks.bytes < address + access.width_bytes; ++word)
         words.push_back(word);
     std::sort(words.begin(), words.end());
     const std::int64_t distinct = std::unique(words.begin(), words.end()) - words.begin();
-    turns += (distinct + banks.count - 1) / banks.count;
-  });
-  return turns;
+    turns.least += (distinct + banks.count - 1) / banks.count;
+  }
+  const auto total = static_cast<std::int64_t>(all);
+  return {turns.all * total / counted, turns.least * total / counted};
 }
 
 // Whether a piece is told apart by which home it is in, rather than inside it.
@@ -217,8 +225,9 @@ Home linear_home(const Pieces& all, const std::vector<ir::AxisId>& order, std::i
     home.map.axes.push_back(std::move(map));
     if (k == 0) stride += pad;
   }
-  home.align = swizzle.bits ? std::int64_t{1} << (swizzle.base + swizzle.shift + swizzle.bits) : 16;
-  home.bytes = (stride + home.align - 1) / home.align * home.align;
+  // Bytes are swizzled from the home's own first one: it moves them within blocks of this size.
+  const std::int64_t block = std::max(home.align, std::int64_t{1} << (swizzle.base + swizzle.bits));
+  home.bytes = (stride + block - 1) / block * block;
   return home;
 }
 
@@ -256,42 +265,64 @@ Result<Trip> through_shared(const Placement& from, const Placement& to, const Co
     if (pad % facts.element_bytes == 0) forms.push_back({pad, {}});
   for (const int base : {4, 3, 2})
     for (int bits = 1; bits <= 7 - base; ++bits)
-      for (int shift = bits; shift <= 5; ++shift) forms.push_back({0, {bits, base, shift}});
+      for (int shift = bits; shift <= 8; ++shift) forms.push_back({0, {bits, base, shift}});
 
   const auto side = [&](const Home& home, const Placement& p, Segment Piece::* at) {
     Side s;
     s.registers = number(count(p, Res::reg));
-    s.extents = extents;
     s.on = only_first(p, extents);
-    for (const Piece& piece : all)
-      if (!outside(piece)) s.terms.push_back({piece.*at, piece.axis.index, piece.weight, stride_in(home, piece)});
+    std::vector<ir::AxisId> axes;
+    for (const Piece& piece : all) {
+      if (outside(piece)) continue;
+      if (axes.empty() || axes.back() != piece.axis) {
+        axes.push_back(piece.axis);
+        s.extents.push_back(extents[piece.axis.index]);
+      }
+      s.terms.push_back({piece.*at, axes.size() - 1, piece.weight, stride_in(home, piece)});
+    }
     return s;
   };
-  std::optional<Trip> best;
+  const auto trip_of = [&](const Form& form, const std::vector<ir::AxisId>& axes, std::size_t sample) -> Result<Trip> {
+    Trip trip;
+    trip.home = linear_home(all, axes, form.pad, form.swizzle, facts.element_bytes);
+    Result<Access> stored = store(from, trip.home, extents, {trip.home.align, facts.widest});
+    Result<Access> loaded = load(to, trip.home, extents, {trip.home.align, facts.widest});
+    if (!stored) return stored.refused();
+    if (!loaded) return loaded.refused();
+    trip.store = *stored;
+    // Every group fills a home of its own.
+    std::erase_if(trip.store.owner, [&](const Segment& s) {
+      return (s.res == Res::grid || s.res == Res::cluster) && use_of(from, s)->held == Held::same;
+    });
+    trip.load = *loaded;
+    Side writes = side(trip.home, from, &Piece::from);
+    writes.on.insert(writes.on.end(), trip.store.owner.begin(), trip.store.owner.end());
+    const Turns out = turns_of(writes, trip.store, trip.home, counts, facts.banks, sample);
+    const Turns in = turns_of(side(trip.home, to, &Piece::to), trip.load, trip.home, counts, facts.banks, sample);
+    trip.store_turns = out.all;
+    trip.load_turns = in.all;
+    trip.least_turns = out.least + in.least;
+    return trip;
+  };
+
+  constexpr std::size_t judged_by = 16;  // accesses a side
+  std::optional<Form> best;
+  std::vector<ir::AxisId> best_order;
+  std::int64_t best_turns = 0;
+  bool free_of_conflicts = false;
   for (const Form& form : forms)
     for (const auto& axes : orders) {
-      if (best && best->store_turns + best->load_turns == best->least_turns) return *best;
-      Trip trip;
-      trip.home = linear_home(all, axes, form.pad, form.swizzle, facts.element_bytes);
-      Result<Access> stored = store(from, trip.home, extents, {trip.home.align, facts.widest});
-      Result<Access> loaded = load(to, trip.home, extents, {trip.home.align, facts.widest});
-      if (!stored) return stored.refused();
-      if (!loaded) return loaded.refused();
-      trip.store = *stored;
-      // Every group fills a home of its own.
-      std::erase_if(trip.store.owner, [&](const Segment& s) {
-        return (s.res == Res::grid || s.res == Res::cluster) && use_of(from, s)->held == Held::same;
-      });
-      trip.load = *loaded;
-      Side writes = side(trip.home, from, &Piece::from), reads = side(trip.home, to, &Piece::to);
-      writes.on.insert(writes.on.end(), trip.store.owner.begin(), trip.store.owner.end());
-      trip.store_turns = turns_of(writes, trip.store, trip.home, counts, facts.banks);
-      trip.load_turns = turns_of(reads, trip.load, trip.home, counts, facts.banks);
-      trip.least_turns = least_of(writes, trip.store, trip.home, counts, facts.banks) +
-                         least_of(reads, trip.load, trip.home, counts, facts.banks);
-      if (!best || trip.store_turns + trip.load_turns < best->store_turns + best->load_turns) best = std::move(trip);
+      if (free_of_conflicts) break;
+      Result<Trip> trip = trip_of(form, axes, judged_by);
+      if (!trip) return trip.refused();
+      const std::int64_t turns = trip->store_turns + trip->load_turns;
+      if (best && turns >= best_turns) continue;
+      best = form;
+      best_order = axes;
+      best_turns = turns;
+      free_of_conflicts = turns == trip->least_turns;
     }
-  return *best;
+  return trip_of(*best, best_order, std::numeric_limits<std::size_t>::max());
 }
 
 Result<Move> move(const Placement& from, const Placement& to, const Counts& counts, const Extents& extents,

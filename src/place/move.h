@@ -54,7 +54,8 @@ Result<Move> move(const Placement& from, const Placement& to, const Counts& coun
                   const MoveFacts& facts);
 
 // The round trip by itself, also where a nearer move exists: the home, of the linear orders of the axes with and without a
-// swizzle or padding, that takes the fewest turns; the first of equals, plain ones before padded, padded before swizzled.
+// swizzle or padding, that takes the fewest turns by some of its accesses (its own turns are counted by all of them); the first
+// of equals, plain ones before padded, padded before swizzled.
 Result<Trip> through_shared(const Placement& from, const Placement& to, const Counts& counts, const Extents& extents,
                             const MoveFacts& facts);
 
