@@ -67,6 +67,7 @@ Scope* Lowering::fill_scope(ValueId v, Scope* from) { return home_scope(v, from,
 bool Lowering::fills_on_the_way(ValueId v, Scope* s) {
   const std::vector<AxisId> steps = step_axes(v);
   Scope* outer = fill_scope(v, s);
+  if (outer->nest == s->nest) return false;  // the array is of this nest, and ends with it
   std::size_t bound = 0;
   for (Scope* loop = s; loop != outer; loop = loop->parent, ++bound) {
     const bool step = std::any_of(steps.begin(), steps.end(), [&](AxisId axis) { return loop->coordinates.count(axis); });

@@ -238,7 +238,7 @@ class Lowering {
     std::vector<Array> states;  // over the axes of the result; the parts lie next to each other
     std::int64_t count;
   };
-  std::map<ValueId, Parts> parts_, leaving_parts_;  // of earlier phases, and of this one
+  std::map<ValueId, Parts> parts_, leaving_parts_;       // of earlier phases, and of this one
   std::optional<std::pair<ExprId, std::int64_t>> part_;  // which one this group has, of how many
   std::set<ValueId> filling_;
   int nest_ = 0, nests_ = 0;                                  // the nest being written, and how many there are

@@ -36,7 +36,12 @@ Arguments Lowering::emit_all(ValueId v, Scope* from) {
       const Array& array = worker_array(v);
       results = emit_node(v, s);
       if (!s->point) {
-        store_element(array, v, results[0], s);
+        // A reduction has emitted all its copies.
+        const auto store = [&] { store_element(array, v, s->memo.at({v, copy_key(p_[v].axes, s)})[0], s); };
+        if (std::holds_alternative<ir::Reduce>(p_[v].node))
+          each_copy(p_[v].axes, s, store);
+        else
+          store_element(array, v, results[0], s);
         on_the_way_.emplace_back(s->nest, outer, v);
       }
     }
