@@ -1,5 +1,12 @@
-# find_package(cosmati): the target cosmati::cosmati. It needs nothing else found.
-include(${CMAKE_CURRENT_LIST_DIR}/cosmatiTargets.cmake)
+# find_package(cosmati): the target cosmati::cosmati; find_package(cosmati COMPONENTS runtime): cosmati::runtime, which opens packages
+# and may be all that is installed. Neither needs anything else found.
+foreach(targets cosmatiRuntimeTargets cosmatiTargets)
+  include(${CMAKE_CURRENT_LIST_DIR}/${targets}.cmake OPTIONAL)
+endforeach()
+if(NOT cosmati_FIND_COMPONENTS)
+  set(cosmati_FIND_COMPONENTS cosmati)
+  set(cosmati_FIND_REQUIRED_cosmati ON)
+endif()
 foreach(component ${cosmati_FIND_COMPONENTS})
   set(cosmati_${component}_FOUND OFF)
   if(TARGET cosmati::${component})

@@ -30,8 +30,12 @@ LAYERS = {
     "kernel": {"ops"},
     "lower": {"ops", "ir", "place", "prove", "plan", "kernel"},
     "backends": {"ops", "kernel"},
-    "runtime": {"ops", "ir", "language", "oracle", "place", "prove", "plan", "kernel", "lower", "backends"},
+    "runtime": {"ops", "ir", "language", "oracle", "kernel", "backends"},
+    "library": {"ops", "ir", "language", "oracle", "place", "prove", "plan", "kernel", "lower", "backends", "runtime"},
 }
+# What launches need beyond their layers, and of the backends: a package runs without LLVM and isl.
+RUNTIME = {"plan/facts.h"}
+NATIVE = "backends/native/"
 # Beside the public headers, tools read the signature of a program and the elements of arrays, and draw random ones.
 TOOLS = {"language/source.h", "ops/ops.h", "support/distinct.h", "support/memory.h", "support/read_file.h", "support/suggest.h"}
 
@@ -59,8 +63,11 @@ def layer_findings(path, text):
         if "/" not in included and not included.endswith(".inc"):
             yield f'includes "{included}": includes are relative to the root of src'
         folder = included.split("/")[0]
-        if parts[0] == "src" and folder in LAYERS and folder not in LAYERS[parts[1]] | {parts[1], "support"}:
+        if parts[0] == "src" and folder in LAYERS and folder not in LAYERS[parts[1]] | {parts[1], "support"} and (parts[1] != "runtime" or included not in RUNTIME):
             yield f'includes "{included}": {parts[1]} may not see {folder}'
+        if parts[:2] == ("src", "runtime") or parts[:3] == ("src", "backends", "native"):
+            if folder == "backends" and not included.startswith(NATIVE):
+                yield f'includes "{included}": what launches need is no compiler, and of the backends sees {NATIVE}'
         if parts[0] == "examples" and folder in LAYERS:
             yield f'includes "{included}": examples see the public headers only'
         if parts[0] == "tools" and folder in LAYERS and included not in TOOLS:

@@ -4,11 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
 #include <set>
 
+#include <cosmati/package.h>
 #include <cosmati/program.h>
 
 #include "support/suggest.h"
@@ -166,6 +168,28 @@ void emit(const Invocation& invocation, const std::string& as, Report& report) {
   report.object()["text"] = text;
   while (!text.empty() && text.back() == '\n') text.pop_back();
   report.line(text);
+}
+
+void package(const Invocation& invocation, Report& report) {
+  Invocation rest = invocation;
+  const std::string folder = rest.arguments.empty() ? "" : rest.arguments.back();
+  const bool assignment = folder.find('=') < folder.find('/');
+  if (folder.empty() || assignment)
+    throw Error(ErrorCode::bad_argument, {}, "no folder is given for the package",
+                fmt::format("name it last: cosmati package {} name=ARG... DIR", invocation.program));
+  rest.arguments.pop_back();
+  Prepared p = prepare(rest);
+  p.function.package(p.bindings.arguments(), folder);
+  const Package made = Package::open(folder, device_of(invocation));
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path().filename().string());
+  std::sort(files.begin(), files.end());
+  report.line(fmt::format("{}: {} in {}", p.program.name(), fmt::join(files, ", "), folder));
+  for (const std::string& condition : made.kernel().domain()) report.line("  " + condition);
+  report.object()["folder"] = folder;
+  report.object()["files"] = files;
+  report.object()["identity"] = made.identity();
+  report.object()["domain"] = made.kernel().domain();
 }
 
 void list_devices(Report& report) {

@@ -28,6 +28,8 @@ void run(const Invocation& invocation, const RunOptions& options, Report& report
 void check(const std::vector<std::string>& files, std::uint64_t seed, Report& report);
 void plan(const Invocation& invocation, const std::string& save, Report& report);
 void emit(const Invocation& invocation, const std::string& as, Report& report);
+// The last word of the arguments is the folder.
+void package(const Invocation& invocation, Report& report);
 void list_devices(Report& report);
 void docs(const std::string& page, const std::string& folder, Report& report);
 

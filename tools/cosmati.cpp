@@ -39,9 +39,9 @@ void add_repeated(CLI::App* app, const char* name, std::vector<std::string>& int
   app->add_option(name, into, help)->type_name(form)->allow_extra_args(false);
 }
 
-void add_invocation(CLI::App* app, Invocation& i, bool with_plan = true) {
+void add_invocation(CLI::App* app, Invocation& i, bool with_plan = true, const char* words = "name=ARG for every input") {
   app->add_option("program", i.program, "the program")->required()->type_name("PROGRAM");
-  app->add_option("arguments", i.arguments, "name=ARG for every input")->type_name("name=ARG");
+  app->add_option("arguments", i.arguments, words)->type_name("name=ARG");
   app->add_option("--device", i.device, "where it runs (default: COSMATI_DEVICE, else cpu)")->type_name("oracle|sim|cpu");
   add_repeated(app, "--set", i.knobs, "set a knob of the planner exactly", "knob=v");
   if (with_plan) app->add_option("--plan", i.plan, "replay a plan exactly, or refuse it")->type_name("F.json");
@@ -144,6 +144,19 @@ int main(int argc, char** argv) {
   emit->footer(std::string("\n") + argument_help + "\nExample:\n  cosmati emit softmax 'x=f32[8,64]:zeros' --as asm\n\n" +
                exit_help);
 
+  CLI::App* package = app.add_subcommand("package", "Compile a program ahead of time, for programs that link no compiler");
+  add_invocation(package, invocation, true, "name=ARG for every input, and last the folder that is made");
+  package->footer(
+      std::string("\n") + argument_help +
+      "\nThe plan is that of these arguments; the package takes any extents of the same dtypes, ranks and unit strides. DIR gets "
+      "the code, manifest.json and\n"
+      "a C++ header with the program as a typed function; <cosmati/package.h> and libcosmati_runtime open it. The code runs on\n"
+      "processors that have every feature of this one that it lists.\n"
+      "\nExamples:\n"
+      "  cosmati package softmax 'x=f32[1024,4096]:zeros' softmax.package\n"
+      "  cosmati package my.tile:scale 'x=bf16[8,8]:zeros' k=1 out/scale\n\n" +
+      exit_help);
+
   CLI::App* tune = app.add_subcommand("tune", "Search for a faster plan by measurement, and save it");
   add_invocation(tune, invocation, false);
   tune->add_option("--minutes", tune_options.minutes, "how long it may take (default 1)")->type_name("N");
@@ -179,7 +192,7 @@ int main(int argc, char** argv) {
   docs->footer(std::string("\nExamples:\n  cosmati docs\n  cosmati docs programs\n  cosmati docs --write docs/reference\n\n") +
                exit_help);
 
-  for (CLI::App* command : {run, check, plan, emit, tune, calibrate, devices, docs})
+  for (CLI::App* command : {run, check, plan, emit, package, tune, calibrate, devices, docs})
     command->add_flag("--json", json, "print one JSON object");
 
   for (int i = 1; i < argc; ++i) json |= std::strcmp(argv[i], "--json") == 0;
@@ -196,6 +209,7 @@ int main(int argc, char** argv) {
     if (check->parsed()) cosmati::tools::check(files, invocation.seed, report);
     if (plan->parsed()) cosmati::tools::plan(invocation, save, report);
     if (emit->parsed()) cosmati::tools::emit(invocation, as, report);
+    if (package->parsed()) cosmati::tools::package(invocation, report);
     if (tune->parsed()) cosmati::tools::tune(invocation, tune_options, report);
     if (calibrate->parsed()) cosmati::tools::calibrate(save, report);
     if (devices->parsed()) cosmati::tools::list_devices(report);

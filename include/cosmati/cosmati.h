@@ -5,8 +5,10 @@
 #include <cosmati/dsl.h>
 #include <cosmati/dtype.h>
 #include <cosmati/error.h>
+#include <cosmati/launch.h>
 #include <cosmati/log.h>
 #include <cosmati/machine.h>
+#include <cosmati/package.h>
 #include <cosmati/program.h>
 #include <cosmati/runtime.h>
 #include <cosmati/tensor.h>

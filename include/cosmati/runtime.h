@@ -1,4 +1,4 @@
-// Running programs: functions, kernels, launches, and the judgement of results against the oracle.
+// Running programs: functions that compile, and the judgement of results against the oracle.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <concepts>
@@ -9,23 +9,16 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
-#include <variant>
 #include <vector>
 
 #include <cosmati/device.h>
 #include <cosmati/export.h>
+#include <cosmati/launch.h>
 #include <cosmati/program.h>
 #include <cosmati/tensor.h>
 #include <cosmati/version.h>
 
 namespace cosmati {
-
-// A scalar argument keeps the form it was given in; it is converted to the parameter's dtype at launch (a value that does not
-// fit is bad_argument).
-using Argument = std::variant<TensorView, double, std::int64_t, bool>;
-using Arguments = std::vector<std::pair<std::string, Argument>>;
-using Extents = std::vector<std::pair<std::string, std::int64_t>>;  // of axes, by name
 
 // What happens when a kernel is neither in memory nor in the disk cache. forbid: an Error{not_compiled} that names the facts,
 // never a compilation.
@@ -54,55 +47,6 @@ struct Options {
   std::int64_t cache_limit = 0;
 };
 
-// One compiled (facts, plan) of a program for a device. A handle: the code lives as long as any handle, launch or call in
-// progress. Immutable, thread-safe.
-class COSMATI_API Kernel {
- public:
-  const std::string& name() const;
-  const std::string& plan() const;                 // canonical JSON: program, target, knobs, domain, hash, mapping, ...
-  const std::string& explain() const;              // the same for people
-  const std::vector<std::string>& domain() const;  // what arguments must satisfy, one condition a string
-
-  struct COSMATI_HIDDEN Impl;
-  explicit Kernel(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  const std::shared_ptr<const Impl>& impl() const { return impl_; }
-
- private:
-  std::shared_ptr<const Impl> impl_;
-};
-
-// A kernel with its arguments: everything was checked when it was prepared, so running it allocates nothing and checks nothing.
-// The arrays must outlive it, and their data must go on to keep the contracts of the program. Moves, does not copy.
-// One thread at a time; different launches are independent, and one may be destroyed while another thread still runs it.
-class COSMATI_API Launch {
- public:
-  Launch(Launch&&) noexcept = default;
-  Launch& operator=(Launch&&) noexcept = default;
-
-  void operator()() const;                      // on the device's own stream, and waits
-  void operator()(const Stream& stream) const;  // throws Error{bad_argument} for a stream of another device
-
-  // Exchanges arguments, checking what depends on them: types, extents, overlap with the others, contracts on host data, and that
-  // the kernel's domain holds. Where it throws Error, nothing has changed. Extents that several arguments share change together.
-  void rebind(const std::string& name, const Argument& argument);
-  void rebind(const Arguments& arguments);
-
-  // Working memory: by default it is taken from the device's pool and kept. scratch() lends the caller's instead (any alignment;
-  // it must outlive the launch and serve no other at the same time), and null gives it back. Throws Error{bad_argument} where it
-  // is less than scratch_bytes(), as does a rebind that needs more than was lent.
-  std::size_t scratch_bytes() const;
-  void scratch(void* memory, std::size_t bytes);
-
-  Kernel kernel() const;
-
-  struct COSMATI_HIDDEN Impl;
-
- private:
-  friend class Function;
-  explicit Launch(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-  std::shared_ptr<Impl> impl_;
-};
-
 // One step of warm().
 struct WarmProgress {
   std::size_t done, total;  // argument sets
@@ -110,9 +54,6 @@ struct WarmProgress {
   bool compiled;            // false: it was in memory or in the disk cache
   double seconds;
 };
-
-// Told the fraction done, 0 .. 1, while something long runs; from any thread, in steps of any size. Must not throw.
-using Fraction = std::function<void(double)>;
 
 // A program on a device, and the kernels made for it. A kernel is compiled once per (facts, plan), counted; different ones
 // compile in parallel, and who asks for one that is being compiled waits for it. A handle; copies are the same function.
@@ -146,6 +87,12 @@ class COSMATI_API Function {
   // is thrown then.
   void warm(const std::vector<Arguments>& sets, int threads = 0,
             const std::function<void(const WarmProgress&)>& progress = {}) const;
+
+  // Writes the kernel of arguments like these as a package into `directory`, which must not exist or be empty: what
+  // <cosmati/package.h> opens, and a header with the program as a typed C++ function. Compiles in any case, and links with the
+  // system's C compiler. Throws Error{bad_file} where it cannot be written, backend_absent, bad_argument (devices other than
+  // cpu).
+  void package(const Arguments& arguments, const std::string& directory) const;
 
   // The shapes and dtypes of outputs that `arguments` do not name, in declared order. `extents` gives those of axes that no
   // argument binds, by name; an extent that nothing gives, or that is given otherwise, is an Error.

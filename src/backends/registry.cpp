@@ -7,27 +7,22 @@
 #include <cosmati/error.h>
 
 #include "backends/cpu/cpu.h"
+#include "backends/native/native.h"
 
 namespace cosmati::backends {
 
 std::vector<Backend> list() {
   const auto absent = cpu::absent();
-  return {{"cpu", !absent, absent ? *absent : cpu::host_description()},
+  return {{"cpu", !absent, absent ? *absent : native::host_description()},
           {"sim", true, "the kernel IR, interpreted and checked"},
           {"oracle", true, "the meaning of the program in float64"}};
 }
 
 void require(const std::string& name) {
-  std::string names;
-  for (const Backend& backend : list()) {
-    if (backend.name == name) {
-      if (backend.present) return;
-      throw Error(ErrorCode::backend_absent, {}, fmt::format("the device {} is not available: {}", name, backend.detail),
-                  "run on sim or oracle");
-    }
-    names += (names.empty() ? "" : ", ") + backend.name;
-  }
-  throw Error(ErrorCode::bad_argument, {}, fmt::format("there is no device {}", name), "the devices are " + names);
+  const auto absent = name == "cpu" ? cpu::absent() : std::nullopt;
+  if (absent)
+    throw Error(ErrorCode::backend_absent, {}, fmt::format("the device {} is not available: {}", name, *absent),
+                "run on sim or oracle");
 }
 
 }  // namespace cosmati::backends

@@ -14,7 +14,7 @@ struct Backend {
 
 // In the order in which they are shown.
 std::vector<Backend> list();
-// Throws Error{bad_argument} for a name that no row has and Error{backend_absent} for a row that is not present.
+// Throws Error{backend_absent} where the row of that name is not present.
 void require(const std::string& name);
 
 }  // namespace cosmati::backends

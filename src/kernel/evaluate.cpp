@@ -2,6 +2,7 @@
 // not fit is as large as can be: it counts elements, and no memory has so many.
 // SPDX-License-Identifier: Apache-2.0
 #include <limits>
+#include <tuple>
 
 #include "kernel/kernel.h"
 #include "kernel/launch.h"
@@ -35,6 +36,26 @@ std::int64_t param_bits(DType t, const ops::Scalar& scalar) {
   std::int64_t bits = 0;
   ops::store(t, &bits, scalar);
   return bits;
+}
+
+bool Shape::operator<(const Shape& other) const {
+  return std::tie(extents, strides, scalars) < std::tie(other.extents, other.strides, other.scalars);
+}
+
+std::vector<std::int64_t> params_of(const Kernel& k, const Shape& shape) {
+  std::vector<std::int64_t> params;
+  for (const Param& p : k.params) switch (p.source) {
+      case Param::Source::extent:
+        params.push_back(shape.extents[p.a]);
+        break;
+      case Param::Source::stride:
+        params.push_back(shape.strides[p.a][p.b]);
+        break;
+      case Param::Source::scalar:
+        params.push_back(shape.scalars[p.a]);
+        break;
+    }
+  return params;
 }
 
 }  // namespace cosmati::kernel

@@ -31,6 +31,14 @@ struct Launch {
   std::function<void(double)> progress = {};  // told the fraction of a launch that is done; from any worker
 };
 
+// What params are read from.
+struct Shape {
+  std::vector<std::int64_t> extents;               // per axis
+  std::vector<std::vector<std::int64_t>> strides;  // per tensor, in elements
+  std::vector<std::int64_t> scalars;               // as params hold them
+  bool operator<(const Shape& other) const;
+};
+std::vector<std::int64_t> params_of(const Kernel& k, const Shape& shape);
 // A scalar as params hold it.
 std::int64_t param_bits(DType t, const ops::Scalar& scalar);
 

@@ -4,29 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 namespace cosmati::plan {
-
-bool Shape::operator<(const Shape& other) const {
-  return std::tie(extents, strides, scalars) < std::tie(other.extents, other.strides, other.scalars);
-}
-
-std::vector<std::int64_t> params_of(const kernel::Kernel& k, const Shape& shape) {
-  std::vector<std::int64_t> params;
-  for (const kernel::Param& p : k.params) switch (p.source) {
-      case kernel::Param::Source::extent:
-        params.push_back(shape.extents[p.a]);
-        break;
-      case kernel::Param::Source::stride:
-        params.push_back(shape.strides[p.a][p.b]);
-        break;
-      case kernel::Param::Source::scalar:
-        params.push_back(shape.scalars[p.a]);
-        break;
-    }
-  return params;
-}
 
 Cost cost(const kernel::Work& work, const Shape& shape, const Target& t) {
   Cost c;

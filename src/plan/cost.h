@@ -4,18 +4,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernel/launch.h"
 #include "kernel/work.h"
 #include "plan/target.h"
 
 namespace cosmati::plan {
 
 // What the planner knows of the arguments beyond the facts, for the price only.
-struct Shape {
-  std::vector<std::int64_t> extents;               // per axis
-  std::vector<std::vector<std::int64_t>> strides;  // per tensor, in elements
-  std::vector<std::int64_t> scalars;               // as params hold them
-  bool operator<(const Shape& other) const;
-};
+using kernel::Shape;
 
 struct Cost {
   double compute_us = 0;  // of the worker that has most to do
@@ -24,7 +20,6 @@ struct Cost {
   double total_us = 0;    // start + root of compute squared + memory squared, phase by phase
 };
 
-std::vector<std::int64_t> params_of(const kernel::Kernel& k, const Shape& shape);
 Cost cost(const kernel::Work& work, const Shape& shape, const Target& target);
 
 }  // namespace cosmati::plan

@@ -10,7 +10,6 @@
 #include <limits>
 
 #include "ir/inline_replaces.h"
-#include "prove/prove.h"
 #include "runtime/extents.h"
 
 namespace cosmati::runtime {
@@ -258,7 +257,7 @@ std::shared_ptr<const Instance> Instances::get(const language::Binding& binding)
     auto made = std::make_shared<Instance>();
     made->binding = binding;
     made->program = program_.source().instantiate(binding);
-    prove::require_proven(made->program);
+    proofs_.program(made->program);
     made->inlined = ir::inline_replaces(made->program);
     made->narrows = ir::narrows_integers(made->program);
     made->contracts = has_contracts(made->program);
@@ -324,7 +323,7 @@ Bound bind(const Instances& instances, Matched matched, BindOptions options) {
     if (!views[t]) bound.missing.push_back(t);
   }
   if (options.read_data) {
-    bound.aliases = check_memory(p, bound.inputs.tensors);
+    bound.aliases = check_memory(p, instances.proofs(), bound.inputs.tensors);
     oracle::check_contracts(p, bound.inputs);
   }
   return bound;

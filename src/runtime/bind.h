@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <cosmati/runtime.h>
+#include <cosmati/launch.h>
+#include <cosmati/program.h>
 
 #include "ir/program.h"
 #include "language/source.h"
@@ -26,15 +27,24 @@ struct Instance {
   std::vector<bool> decides;
 };
 
+// Who answers for what a program may do: the prover, or for a package whoever made it.
+struct Proofs {
+  void (*program)(const ir::Program& p);  // throws Error where something of it is not proven
+  // An in and an out that are exactly the same memory. Throws Error{overlap} where the out may not be computed there.
+  void (*alias)(const ir::Program& p, ir::TensorId in, ir::TensorId out);
+};
+
 // The instances of one program, made on first use. Thread-safe.
 class Instances {
  public:
-  explicit Instances(Program program) : program_(std::move(program)) {}
+  Instances(Program program, Proofs proofs) : program_(std::move(program)), proofs_(proofs) {}
   std::shared_ptr<const Instance> get(const language::Binding& binding) const;
   const Program& program() const { return program_; }
+  const Proofs& proofs() const { return proofs_; }
 
  private:
   Program program_;
+  Proofs proofs_;
   mutable OnceMap<Instance> instances_;
 };
 
@@ -66,7 +76,7 @@ Bound bind(const Instances& instances, const Arguments& arguments, BindOptions o
 ops::Scalar convert(const Argument& argument, const ir::Scalar& parameter);
 
 // Overlap of outputs with themselves and with other arguments; pairs that are exactly the same memory and proven are returned.
-Aliases check_memory(const ir::Program& p, const std::vector<TensorView>& tensors);
+Aliases check_memory(const ir::Program& p, const Proofs& proofs, const std::vector<TensorView>& tensors);
 
 // What a view reaches, in bytes from its first element: lo .. hi, empty for an empty view. It has strides.
 struct Reach {

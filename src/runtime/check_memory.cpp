@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "prove/prove.h"
 #include "runtime/bind.h"
 
 namespace cosmati::runtime {
@@ -70,7 +69,7 @@ Reach reach_of(const TensorView& view) {
   return {reach.lo * size, (reach.hi + 1) * size};
 }
 
-Aliases check_memory(const ir::Program& p, const std::vector<TensorView>& tensors) {
+Aliases check_memory(const ir::Program& p, const Proofs& proofs, const std::vector<TensorView>& tensors) {
   Aliases aliases;
   for (std::uint32_t o = 0; o < tensors.size(); ++o) {
     const ir::Tensor& written = p.tensors[o];
@@ -91,12 +90,7 @@ Aliases check_memory(const ir::Program& p, const std::vector<TensorView>& tensor
                                 p.tensors[i].name),
                     "pass separate memory, or exactly the same view");
       ir::TensorId in{i}, out{o};
-      prove::Proof proof = prove::prove_exact_alias(p, in, out);
-      if (!proof)
-        throw Error(ErrorCode::overlap, proof.refusal->where,
-                    fmt::format("{} is exactly {}, and {} may not be computed in place: {}", written.name, p.tensors[i].name,
-                                p.name, proof.refusal->message),
-                    "pass separate memory");
+      proofs.alias(p, in, out);
       aliases.emplace_back(in, out);
     }
   }

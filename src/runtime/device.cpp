@@ -10,7 +10,6 @@
 #include <cosmati/error.h>
 #include <cosmati/version.h>
 
-#include "backends/registry.h"
 #include "support/memory.h"
 
 namespace cosmati {
@@ -29,17 +28,16 @@ Device Device::pick() {
 }
 
 Device Device::named(const std::string& name) {
-  if (name == "cuda") return cuda();
-  backends::require(name);
   if (name == "cpu") return cpu();
   if (name == "sim") return sim();
-  return oracle();
+  if (name == "oracle") return oracle();
+  if (name == "cuda") return cuda();
+  throw Error(ErrorCode::bad_argument, {}, fmt::format("there is no device {}", name), "the devices are cpu, sim, oracle");
 }
 
 Device Device::cpu(int threads) { return cpu(Executor{}, threads); }
 
 Device Device::cpu(Executor executor, int threads) {
-  backends::require("cpu");
   constexpr int most = 1024;
   if (threads < 0 || threads > most)
     throw Error(ErrorCode::bad_argument, {}, fmt::format("the device cpu cannot have {} threads", threads),
@@ -66,7 +64,7 @@ Stream Device::adopt(Executor executor) const {
                 "adopt it for the device cpu");
   if (!executor) throw Error(ErrorCode::bad_argument, {}, "the executor to adopt is empty");
   return Stream(
-      std::make_shared<const Stream::Impl>(Stream::Impl{impl_, std::make_unique<cpu::ExecutorQueue>(std::move(executor))}));
+      std::make_shared<const Stream::Impl>(Stream::Impl{impl_, std::make_unique<native::ExecutorQueue>(std::move(executor))}));
 }
 
 Stream Device::adopt(void*) const {
@@ -86,12 +84,6 @@ Buffer Device::allocate(std::size_t bytes) const {
 TensorView Buffer::view(DType dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides) const {
   return detail::checked_view(TensorView(data(), dtype, std::move(shape), std::move(strides)),
                               bytes_ / static_cast<std::size_t>(byte_size(dtype)));
-}
-
-std::vector<DeviceInfo> devices() {
-  std::vector<DeviceInfo> infos;
-  for (const backends::Backend& b : backends::list()) infos.push_back({b.name, b.present, b.detail});
-  return infos;
 }
 
 std::string version() { return COSMATI_VERSION; }

@@ -5,7 +5,7 @@
 
 #include <cosmati/device.h>
 
-#include "backends/cpu/cpu.h"
+#include "backends/native/native.h"
 #include "kernel/launch.h"
 #include "runtime/scratch.h"
 
@@ -14,7 +14,7 @@ namespace cosmati {
 struct Device::Impl {
   enum class Kind : std::uint8_t { oracle, sim, cpu } kind;
   std::string name;
-  cpu::Options cpu = {};
+  native::Options cpu = {};
   std::shared_ptr<runtime::ScratchPool> scratch = std::make_shared<runtime::ScratchPool>();
 };
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <cosmati/runtime.h>
+#include <cosmati/launch.h>
 #include <cosmati/tensor.h>
 
 #include "ir/program.h"

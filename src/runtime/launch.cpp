@@ -2,16 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "runtime/callable.h"
 #include "runtime/device.h"
-#include "runtime/function.h"
 #include "runtime/within_memory.h"
 
 namespace cosmati {
 
+using runtime::Callable;
 using runtime::Prepared;
 
 struct Launch::Impl {
-  explicit Impl(std::shared_ptr<Function::Impl> function) : function(std::move(function)) {}
+  explicit Impl(std::shared_ptr<Callable> callable) : callable(std::move(callable)) {}
 
   // The arguments, each where `matched` points.
   void take(std::vector<std::unique_ptr<const Argument>> given) {
@@ -20,7 +21,7 @@ struct Launch::Impl {
     for (const auto& argument : arguments) matched.push_back(argument.get());
   }
 
-  std::shared_ptr<Function::Impl> function;
+  std::shared_ptr<Callable> callable;
   std::vector<std::unique_ptr<const Argument>> arguments;  // by parameter, null where left out
   std::vector<const Argument*> matched;
   std::shared_ptr<const Prepared> prepared;
@@ -52,43 +53,26 @@ std::string changed_type(const language::Signature& signature, runtime::Matched 
   return "other types";
 }
 
-// The arguments `matched`, known to be of this kernel's function, as a launch of this kernel; or an Error.
-std::shared_ptr<const Prepared> same_kernel(Function::Impl& function, const Prepared& before, runtime::Matched old,
+// The arguments `matched`, known to be of this kernel's program, as a launch of this kernel; or an Error.
+std::shared_ptr<const Prepared> same_kernel(Callable& callable, const Prepared& before, runtime::Matched old,
                                             runtime::Matched matched) {
   runtime::Form form;
   runtime::form_of(matched, form);
-  const runtime::Bound bound = runtime::bind(function.instances, matched, {});
+  const runtime::Bound bound = runtime::bind(callable.instances, matched, {});
   const std::string& name = before.kernel()->image.name;
   if (bound.instance != before.instance())
-    throw Error(ErrorCode::bad_argument, function.signature().where,
-                fmt::format("this launch of {} is of another kernel: {}", name, changed_type(function.signature(), old, matched)),
+    throw Error(ErrorCode::bad_argument, callable.signature().where,
+                fmt::format("this launch of {} is of another kernel: {}", name, changed_type(callable.signature(), old, matched)),
                 "prepare another launch");
   const plan::Facts facts = runtime::facts_of(bound.inputs.tensors, bound.aliases);
   if (const auto condition = runtime::outside_domain(*before.kernel(), bound.instance->inlined, facts))
-    throw Error(ErrorCode::bad_argument, function.signature().where,
+    throw Error(ErrorCode::bad_argument, callable.signature().where,
                 fmt::format("the kernel of this launch of {} is for arguments where {}", name, *condition),
                 "prepare another launch");
   return std::make_shared<const Prepared>(std::move(form), bound, matched, before.kernel());
 }
 
 }  // namespace
-
-Launch Function::prepare(const Arguments& arguments) const {
-  auto impl = std::make_shared<Launch::Impl>(impl_);
-  std::vector<std::unique_ptr<const Argument>> given;
-  for (const Argument* argument : runtime::match(impl_->signature(), arguments))
-    given.push_back(argument ? std::make_unique<const Argument>(*argument) : nullptr);
-  impl->take(std::move(given));
-  runtime::within_memory(impl_->instances.program(), [&] {
-    impl->prepared = impl_->prepare(impl->matched);
-    impl->launch = impl->prepared->pattern();
-    impl->prepared->fill(impl->matched, impl->launch);
-    if (const std::size_t bytes = impl->prepared->scratch_bytes(); bytes > 0)
-      impl->own = runtime::Scratch(impl_->device.impl()->scratch, bytes);
-    impl->prepared->place_scratch(impl->own.data(), impl->launch);
-  });
-  return Launch(std::move(impl));
-}
 
 void Launch::operator()() const {
   const std::shared_ptr<const Impl> impl = impl_;
@@ -97,7 +81,7 @@ void Launch::operator()() const {
 
 void Launch::operator()(const Stream& stream) const {
   const std::shared_ptr<const Impl> impl = impl_;
-  const Device& device = impl->function->device;
+  const Device& device = impl->callable->device;
   if (stream.impl()->device->kind != device.impl()->kind)
     throw Error(ErrorCode::bad_argument, {},
                 fmt::format("a launch of {} on the device {} is put on a stream of {}", impl->prepared->kernel()->image.name,
@@ -110,7 +94,7 @@ void Launch::rebind(const std::string& name, const Argument& argument) { rebind(
 
 void Launch::rebind(const Arguments& arguments) {
   Impl& impl = *impl_;
-  const std::vector<const Argument*> exchanged = runtime::match(impl.function->signature(), arguments);
+  const std::vector<const Argument*> exchanged = runtime::match(impl.callable->signature(), arguments);
   std::vector<const Argument*> matched = impl.matched;
   bool contracts = false;
   for (std::size_t i = 0; i < matched.size(); ++i) {
@@ -121,12 +105,12 @@ void Launch::rebind(const Arguments& arguments) {
     const ir::Contract& contract = impl.prepared->instance()->program.tensors[index].contract;
     contracts = contracts || contract.lo || contract.hi || contract.sorted || contract.distinct;
   }
-  runtime::within_memory(impl.function->instances.program(), [&] {
+  runtime::within_memory(impl.callable->instances.program(), [&] {
     runtime::Form form;
     runtime::form_of(matched, form);
     std::shared_ptr<const Prepared> prepared = impl.prepared;
     if (form != prepared->form() || !prepared->fits(matched))
-      prepared = same_kernel(*impl.function, *impl.prepared, impl.matched, matched);
+      prepared = same_kernel(*impl.callable, *impl.prepared, impl.matched, matched);
     else if (contracts)
       prepared->check_contracts(matched);
     kernel::Launch launch = prepared->pattern();
@@ -136,7 +120,7 @@ void Launch::rebind(const Arguments& arguments) {
     if (impl.lent) {
       check_lent(*prepared, impl.lent_bytes);
     } else if (more) {
-      own = runtime::Scratch(impl.function->device.impl()->scratch, prepared->scratch_bytes());
+      own = runtime::Scratch(impl.callable->device.impl()->scratch, prepared->scratch_bytes());
     }
     prepared->place_scratch(impl.lent ? impl.lent : more ? own.data() : impl.own.data(), launch);
     std::vector<std::unique_ptr<const Argument>> given(matched.size());
@@ -161,7 +145,7 @@ void Launch::scratch(void* memory, std::size_t bytes) {
     check_lent(*impl.prepared, bytes);
     impl.own = {};
   } else if (needed > 0) {
-    impl.own = runtime::Scratch(impl.function->device.impl()->scratch, needed);
+    impl.own = runtime::Scratch(impl.callable->device.impl()->scratch, needed);
   }
   impl.lent = memory;
   impl.lent_bytes = memory ? bytes : 0;
@@ -169,5 +153,22 @@ void Launch::scratch(void* memory, std::size_t bytes) {
 }
 
 Kernel Launch::kernel() const { return Kernel(impl_->prepared->kernel()); }
+
+Launch runtime::make_launch(std::shared_ptr<Callable> callable, Matched arguments) {
+  auto impl = std::make_shared<Launch::Impl>(std::move(callable));
+  std::vector<std::unique_ptr<const Argument>> given;
+  for (const Argument* argument : arguments) given.push_back(argument ? std::make_unique<const Argument>(*argument) : nullptr);
+  if (given.size() < impl->callable->signature().parameters.size()) given.resize(impl->callable->signature().parameters.size());
+  impl->take(std::move(given));
+  within_memory(impl->callable->instances.program(), [&] {
+    impl->prepared = impl->callable->prepare(impl->matched);
+    impl->launch = impl->prepared->pattern();
+    impl->prepared->fill(impl->matched, impl->launch);
+    if (const std::size_t bytes = impl->prepared->scratch_bytes(); bytes > 0)
+      impl->own = Scratch(impl->callable->device.impl()->scratch, bytes);
+    impl->prepared->place_scratch(impl->own.data(), impl->launch);
+  });
+  return Launch(std::move(impl));
+}
 
 }  // namespace cosmati

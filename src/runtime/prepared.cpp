@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "kernel/kernel.h"
-#include "runtime/judge.h"
 #include "support/check.h"
 #include "support/fork.h"
 #include "support/memory.h"
@@ -75,7 +74,7 @@ Prepared::Prepared(Form form, const Bound& bound, Matched matched, std::shared_p
     }
   }
   const kernel::Kernel& k = kernel_->image.interface;
-  pattern_.params = plan::params_of(k, shape_of(p, inputs_));
+  pattern_.params = kernel::params_of(k, shape_of(p, inputs_));
   for (std::uint32_t i = 0; i < k.params.size(); ++i) {
     const kernel::Param& param = k.params[i];
     if (param.source == kernel::Param::Source::scalar && !instance_->decides[param.a] && matched[parameter_of[param.a]])
@@ -165,11 +164,7 @@ void Prepared::fill(Matched matched, kernel::Launch& launch) const {
 
 void Prepared::run(Matched matched, const kernel::Launch& launch, const kernel::Queue* queue) const {
   if (kernel_->executable) return kernel_->executable->run(launch, queue);
-  const oracle::Inputs now = inputs(matched);
-  const oracle::Result result = oracle::run(instance_->program, now, {oracle::Mode::wide, {}, {}, false, launch.progress});
-  std::size_t o = 0;
-  for (std::size_t t = 0; t < now.tensors.size(); ++t)
-    if (tensors_[t].written) write(result.outputs[o++], now.tensors[t]);
+  kernel_->interpret(instance_->program, inputs(matched), launch.progress);
 }
 
 std::shared_ptr<const Prepared> PreparedTable::find(const Form& form, Matched matched) const {

@@ -9,7 +9,7 @@
 #include "kernel/launch.h"
 #include "runtime/bind.h"
 #include "runtime/device.h"
-#include "runtime/kernels.h"
+#include "runtime/kernel.h"
 
 namespace cosmati::runtime {
 

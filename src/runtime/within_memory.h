@@ -21,7 +21,8 @@ auto within_memory(const Program& program, const Body& body) {
   } catch (const std::length_error&) {
   }
   throw Error(ErrorCode::bad_argument, program.source().signature().where,
-              fmt::format("{} needs more memory than there is for these arguments", program.name()), "use smaller extents");
+              fmt::format("{} needs more memory than there is for these arguments", program.source().signature().name),
+              "use smaller extents");
 }
 
 }  // namespace cosmati::runtime

@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "backends/cpu/pool.h"
+#include "backends/native/pool.h"
 #include "cpu/fixture.h"
 
 namespace cosmati::test {
@@ -80,16 +80,16 @@ TEST(threads, freed_code_does_not_disturb_what_is_alive) {
 TEST(pool, runs_every_task_once) {
   for (const int tasks : {0, 1, 2, 3, 100, 5000}) {
     std::vector<std::atomic<int>> ran(tasks);
-    cpu::pool_run(tasks, [&](int i) { ++ran[i]; });
+    native::pool_run(tasks, [&](int i) { ++ran[i]; });
     for (const auto& count : ran) ASSERT_EQ(count.load(), 1);
   }
 }
 
 TEST(pool, a_run_inside_a_task_is_inline) {
   std::atomic<int> sum = 0, elsewhere = 0;
-  cpu::pool_run(8, [&](int) {
+  native::pool_run(8, [&](int) {
     const auto self = std::this_thread::get_id();
-    cpu::pool_run(8, [&](int i) {
+    native::pool_run(8, [&](int i) {
       sum += i;
       elsewhere += std::this_thread::get_id() != self;
     });
@@ -99,11 +99,11 @@ TEST(pool, a_run_inside_a_task_is_inline) {
 }
 
 TEST(pool, threads_take_part_together_with_the_caller) {
-  if (cpu::pool_size() < 2) GTEST_SKIP() << "one core";
+  if (native::pool_size() < 2) GTEST_SKIP() << "one core";
   // Two tasks that wait for each other finish only on two threads.
   for (int round = 0; round < 100; ++round) {
     std::atomic<int> arrived = 0;
-    cpu::pool_run(2, [&](int) {
+    native::pool_run(2, [&](int) {
       ++arrived;
       while (arrived < 2) std::this_thread::yield();
     });
@@ -126,8 +126,8 @@ TEST(pool, a_forked_child_has_a_pool_of_its_own) {
   const pid_t child = fork();
   if (child == 0) {
     std::atomic<int> arrived = 0;
-    if (cpu::pool_size() > 1)
-      cpu::pool_run(2, [&](int) {
+    if (native::pool_size() > 1)
+      native::pool_run(2, [&](int) {
         ++arrived;
         while (arrived < 2) std::this_thread::yield();
       });

@@ -16,10 +16,10 @@
 #include "backends/registry.h"
 #include "fuzz/memory.h"
 #include "kernel/kernel.h"
+#include "library/check_program.h"
+#include "library/judge.h"
+#include "library/random_inputs.h"
 #include "prove/prove.h"
-#include "runtime/check_program.h"
-#include "runtime/judge.h"
-#include "runtime/random_inputs.h"
 
 namespace cosmati::fuzz {
 namespace {
@@ -88,7 +88,7 @@ class Execution {
   void check_by_oracle() {
     if (p_.streams.empty() && random_() % 8 != 0) return;
     try {
-      runtime::check_by_oracle(p_, c_.seed);
+      library::check_by_oracle(p_, c_.seed);
     } catch (const Error& e) {
       fail(fmt::format("check: {}", name(e.code)), e.what());
     }
@@ -197,13 +197,13 @@ class Execution {
   }
 
   // The typed oracle rounds as a device may, so it is held against the bound too.
-  void judge_typed(const Program& program, const runtime::OwnedInputs& owned, const Arrays& before,
+  void judge_typed(const Program& program, const library::OwnedInputs& owned, const Arrays& before,
                    const std::vector<Layout>& layouts) {
     const oracle::Result typed = oracle::run(p_, owned.inputs, {oracle::Mode::typed, {}, {}, false});
     const Arrays after = arrays(owned.inputs, layouts, Poison::nan);
     std::size_t o = 0;
     for (std::size_t t = 0; t < p_.tensors.size(); ++t)
-      if (p_.tensors[t].access != ir::Access::in) runtime::write(typed.outputs[o++], after.tensors[t]->view());
+      if (p_.tensors[t].access != ir::Access::in) library::write(typed.outputs[o++], after.tensors[t]->view());
     judged(program, before, after, "the typed oracle");
   }
 
@@ -215,7 +215,7 @@ class Execution {
   }
 
   // Some elements become what arithmetic is least sure of: zeros, infinities, NaN, and the ends of the type's range.
-  void scatter_edges(runtime::OwnedInputs& owned) {
+  void scatter_edges(library::OwnedInputs& owned) {
     for (std::size_t t = 0; t < p_.tensors.size(); ++t) {
       const DType type = p_.tensors[t].dtype;
       if (!is_float(type)) continue;
@@ -230,10 +230,10 @@ class Execution {
   }
 
   void launch(const Program& program, const Program& again, int r) {
-    std::optional<runtime::OwnedInputs> owned;
+    std::optional<library::OwnedInputs> owned;
     for (std::uint64_t attempt = 0; attempt < 8 && !owned; ++attempt) {
       const std::int64_t largest = attempt < 4 ? c_.largest_extent : std::min<std::int64_t>(c_.largest_extent, 5);
-      owned = runtime::random_inputs(p_, c_.seed * 64 + static_cast<std::uint64_t>(r) * 8 + attempt, largest);
+      owned = library::random_inputs(p_, c_.seed * 64 + static_cast<std::uint64_t>(r) * 8 + attempt, largest);
       if (owned && points(owned->inputs) > 40000) owned.reset();
     }
     if (!owned) {

@@ -12,10 +12,10 @@
 #include <gtest/gtest.h>
 
 #include "language/source.h"
+#include "library/random_inputs.h"
 #include "oracle/oracle.h"
 #include "prove/prove.h"
 #include "runtime/extents.h"
-#include "runtime/random_inputs.h"
 #include "tests/file_text.h"
 
 namespace cosmati::language {
@@ -65,7 +65,7 @@ int expect_same_results(const ir::Program& p, const ir::Program& q) {
   if (!prove::prove_program(p)) return 0;  // a mistake that is told only when it is used
   int runs = 0;
   for (std::uint64_t seed = 0; seed < 6 && runs < 2; ++seed) {
-    const auto owned = runtime::random_inputs(p, seed);
+    const auto owned = library::random_inputs(p, seed);
     if (!owned) continue;
     ++runs;
     std::vector<const TensorView*> views;

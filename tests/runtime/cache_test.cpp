@@ -11,9 +11,9 @@
 #include <sstream>
 
 #include "backends/cpu/cpu.h"
-#include "runtime/build_id.h"
-#include "runtime/cache_entry.h"
-#include "runtime/disk_cache.h"
+#include "library/build_id.h"
+#include "library/cache_entry.h"
+#include "library/disk_cache.h"
 #include "runtime/fixture.h"
 
 namespace cosmati::test {
@@ -146,9 +146,9 @@ TEST_F(Cache, what_changes_code_misses) {
 TEST_F(Cache, the_key_names_the_build_the_compiler_and_the_processor) {
   compiles();
   const std::string entry = bytes_of(entries().at(0));
-  for (const std::string& part : {std::string(runtime::build_id()), version(), cpu::identity(), std::string("x: f32[i, j]")})
+  for (const std::string& part : {std::string(library::build_id()), version(), cpu::identity(), std::string("x: f32[i, j]")})
     EXPECT_THAT(entry, HasSubstr(part));
-  EXPECT_EQ(runtime::build_id().size(), 32u);
+  EXPECT_EQ(library::build_id().size(), 32u);
   EXPECT_THAT(cpu::identity(), testing::ContainsRegex("LLVM [0-9]+\\.[0-9]+.*-.*-.*, .+, [-+][a-z0-9].*function\\("));
 }
 
@@ -188,7 +188,7 @@ TEST_F(Cache, a_damaged_entry_costs_one_warning_and_is_rebuilt) {
   std::string another_format = whole;
   another_format[8] = 99;
   broken("of another format", another_format);
-  broken("whole, of another key", runtime::encode_entry("another key", "and its kernel"));
+  broken("whole, of another key", library::encode_entry("another key", "and its kernel"));
 }
 
 TEST_F(Cache, an_entry_with_a_right_hash_and_wrong_contents_is_rebuilt) {
@@ -198,11 +198,11 @@ TEST_F(Cache, an_entry_with_a_right_hash_and_wrong_contents_is_rebuilt) {
   std::uint64_t key_bytes = 0;
   std::memcpy(&key_bytes, whole.data() + 16, sizeof key_bytes);
   const std::string key = whole.substr(64, key_bytes), payload = whole.substr(64 + key_bytes);
-  ASSERT_EQ(runtime::encode_entry(key, payload), whole);
+  ASSERT_EQ(library::encode_entry(key, payload), whole);
   std::string no_object = payload;
   no_object.replace(no_object.find("\177ELF"), 4, "\177FLE");
   for (const std::string& wrong : {std::string("no kernel"), std::string(), payload.substr(0, payload.size() / 2), no_object}) {
-    put(path, runtime::encode_entry(key, wrong));
+    put(path, library::encode_entry(key, wrong));
     const Logged logged;
     EXPECT_EQ(compiles(), 1u);
     EXPECT_THAT(logged.warnings(), ElementsAre(HasSubstr(path.string())));
@@ -218,7 +218,7 @@ TEST_F(Cache, an_entry_of_another_build_compiler_or_processor_is_rebuilt) {
   std::memcpy(&key_bytes, whole.data() + 16, sizeof key_bytes);
   const std::string key = whole.substr(64, key_bytes), payload = whole.substr(64 + key_bytes);
   // LLVM and its version, the triple, the processor, its features, and how LLVM is told to optimise.
-  std::vector<std::string> parts = {std::string(runtime::build_id()), version()};
+  std::vector<std::string> parts = {std::string(library::build_id()), version()};
   std::istringstream identity(cpu::identity());
   for (std::string part; identity >> part;) parts.push_back(part);
   EXPECT_GT(parts.size(), 5u);
@@ -228,7 +228,7 @@ TEST_F(Cache, an_entry_of_another_build_compiler_or_processor_is_rebuilt) {
     ASSERT_NE(at, std::string::npos) << part;
     other[at + part.size() - 1] = static_cast<char>(other[at + part.size() - 1] ^ 1);
     fs::remove(path);
-    put(path, runtime::encode_entry(other, payload));
+    put(path, library::encode_entry(other, payload));
     EXPECT_EQ(compiles(), 1u) << part;
     EXPECT_EQ(bytes_of(path), whole) << part;
     EXPECT_EQ(compiles(), 0u) << part;
@@ -334,7 +334,7 @@ TEST_F(Cache, code_that_somebody_else_may_have_written_is_not_run) {
 }
 
 TEST_F(Cache, holds_a_bounded_number_of_bytes_and_forgets_what_was_used_least_recently) {
-  runtime::DiskCache cache((folder_ / "small").string(), 10'000);
+  library::DiskCache cache((folder_ / "small").string(), 10'000);
   const std::string payload(900, 'x');
   const auto key = [](int i) { return "key " + std::to_string(i); };
   const auto age = [&](int hours) {  // of everything that is there

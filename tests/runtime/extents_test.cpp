@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/extents.h"
 
+#include <cosmati/runtime.h>
 #include <gtest/gtest.h>
 
+#include "library/proofs.h"
+#include "library/random_inputs.h"
 #include "runtime/bind.h"
-#include "runtime/random_inputs.h"
 
 namespace cosmati::runtime {
 namespace {
@@ -32,10 +34,10 @@ TEST(Extents, MadeUpArgumentsHaveTheExtentsOfALaunch) {
     SCOPED_TRACE(text);
     const Program program = parse(text).front();
     const ir::Program p = program.source().instantiate({});
-    const Instances instances(program);
+    const Instances instances(program, library::proofs());
     int cases = 0, open = 0;
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
-      const auto owned = random_inputs(p, seed);
+      const auto owned = library::random_inputs(p, seed);
       if (!owned) continue;
       ++cases;
       const Arguments arguments = arguments_of(p, owned->inputs);

@@ -1,6 +1,6 @@
 // Random arguments keep to their contracts, however wide those are.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/random_inputs.h"
+#include "library/random_inputs.h"
 
 #include <cosmati/cosmati.h>
 
@@ -18,7 +18,7 @@ std::vector<std::int64_t> random_integers(const std::string& contract) {
       parse("program f(in x: i64[row] in " + contract + ", out y: i64[row]) {\n parallel row { y[row] = x }\n}").front();
   std::vector<std::int64_t> all;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    auto owned = runtime::random_inputs(program.source().instantiate({}), seed);
+    auto owned = library::random_inputs(program.source().instantiate({}), seed);
     if (!owned) continue;
     const auto* x = reinterpret_cast<const std::int64_t*>(owned->storage[0].data());
     const std::int64_t n = owned->inputs.tensors[0].elements();

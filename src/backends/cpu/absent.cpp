@@ -16,14 +16,13 @@ constexpr const char* reason = "this build of cosmati has no LLVM";
 
 }  // namespace
 
-Object compile_object(const kernel::Kernel&, const std::string&, const Options&) { refuse(); }
-std::unique_ptr<kernel::Executable> load(const kernel::Kernel&, const Object&, const Options&) { refuse(); }
+Object compile_object(const kernel::Kernel&, const std::string&, int) { refuse(); }
+Object compile_portable(const kernel::Kernel&, const std::string&, const std::vector<std::string>&) { refuse(); }
+std::unique_ptr<kernel::Executable> load(const kernel::Kernel&, const Object&, const native::Options&) { refuse(); }
 kernel::Native native() { return {}; }
-int workers(const Options&) { return 1; }
 std::string identity() { return reason; }
 std::unique_ptr<kernel::Executable> compile(const kernel::Kernel&, const Options&) { refuse(); }
 std::string emit(const kernel::Kernel&, const std::string&, const Options&) { refuse(); }
-std::string host_description() { return reason; }
 std::optional<std::string> absent() { return reason; }
 
 }  // namespace cosmati::cpu

@@ -79,8 +79,9 @@ class Writer {
     group_ = middle(integer(0), groups);  // one group stands for all
     worker_ = integer(0);
     const LLVMValueRef all = LLVMBuildSIToFP(at_.builder, groups, real(), "");
-    LLVMBuildStore(at_.builder, groups, field(out, offsetof(Size, groups)));
-    LLVMBuildStore(at_.builder, LLVMBuildFMul(at_.builder, all, cost(phase.body), ""), field(out, offsetof(Size, operations)));
+    LLVMBuildStore(at_.builder, groups, field(out, offsetof(native::Size, groups)));
+    LLVMBuildStore(at_.builder, LLVMBuildFMul(at_.builder, all, cost(phase.body), ""),
+                   field(out, offsetof(native::Size, operations)));
     LLVMBuildRetVoid(at_.builder);
   }
 
@@ -391,15 +392,12 @@ class Writer {
 
 }  // namespace
 
-std::string phase_symbol(const std::string& prefix, std::size_t phase) { return fmt::format("{}_phase_{}", prefix, phase); }
-std::string size_symbol(const std::string& prefix, std::size_t phase) { return fmt::format("{}_size_{}", prefix, phase); }
-
 void generate(const kernel::Kernel& k, const std::string& prefix, LLVMModuleRef module) {
   check_depth(k);
   Writer writer(k, module);
   for (std::size_t i = 0; i < k.phases.size(); ++i) {
-    writer.phase(k.phases[i], phase_symbol(prefix, i));
-    writer.size(k.phases[i], size_symbol(prefix, i));
+    writer.phase(k.phases[i], native::phase_symbol(prefix, i));
+    writer.size(k.phases[i], native::size_symbol(prefix, i));
   }
 }
 

@@ -1,27 +1,15 @@
-// Kernel IR to an LLVM module, two functions a phase:
-//   void PREFIX_phase_K(i64 begin, i64 end, i64 worker, ptr buffers, ptr params)   groups begin .. end
-//   void PREFIX_size_K(ptr params, ptr size)                                        how large the phase is
+// Kernel IR to an LLVM module: the functions of backends/native/code.h, two a phase.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
 
 #include <llvm-c/Core.h>
 
+#include "backends/native/code.h"
 #include "kernel/kernel.h"
-#include "kernel/launch.h"
 
 namespace cosmati::cpu {
 
-struct Size {  // of a phase at a launch
-  std::int64_t groups;
-  double operations;  // an estimate over all groups, for deciding how many threads are worth waking
-};
-using PhaseFunction = void(std::int64_t begin, std::int64_t end, std::int64_t worker, const kernel::Memory* buffers,
-                           const std::int64_t* params);
-using SizeFunction = void(const std::int64_t* params, Size* size);
-
-std::string phase_symbol(const std::string& prefix, std::size_t phase);
-std::string size_symbol(const std::string& prefix, std::size_t phase);
 void generate(const kernel::Kernel& k, const std::string& prefix, LLVMModuleRef module);
 
 }  // namespace cosmati::cpu

@@ -1,30 +1,25 @@
-// The CPU backend: kernel IR compiled for this processor by LLVM and run on a thread pool.
+// The CPU backend: kernel IR compiled for this processor by LLVM.
 // Built from cpu.cpp where LLVM is found, from absent.cpp where it is not.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include <cosmati/device.h>
 
+#include "backends/native/native.h"
 #include "kernel/kernel.h"
 #include "kernel/launch.h"
 
 namespace cosmati::cpu {
 
+constexpr int lean = 1;  // optimization; 0: no passes
 struct Options {
-  int threads = 0;       // at most this many tasks at once; 0: the size of the pool
-  Executor executor;     // runs the tasks instead of the pool; empty: the process-wide pool
-  int optimization = 1;  // 0: no passes; 1: the lean pipeline
-};
-
-// The tasks of a launch go to this executor.
-class ExecutorQueue : public kernel::Queue {
- public:
-  explicit ExecutorQueue(Executor executor) : executor(std::move(executor)) {}
-  const Executor executor;
+  int threads = 0;  // and executor: as in native::Options
+  Executor executor;
+  int optimization = lean;
 };
 
 // A relocatable object file, and what its symbols begin with. Equal prefixes in one process must be equal objects: the linker has
@@ -38,20 +33,18 @@ kernel::Native native();
 
 // `k` is expanded (kernel::expand for native()). Throws Error{backend_absent} where the backend is not built. Thread-safe, in
 // parallel.
-Object compile_object(const kernel::Kernel& k, const std::string& prefix, const Options& options = {});
-// The executable of an object. Of `k` only the interface is read (params, buffers, the number of phases); the object is of that
-// kernel and this processor. Throws InternalError where it is not.
-std::unique_ptr<kernel::Executable> load(const kernel::Kernel& k, const Object& object, const Options& options = {});
+Object compile_object(const kernel::Kernel& k, const std::string& prefix, int optimization = lean);
+// The same for a package: of what processors may have beyond the base of this architecture the code uses `features`, by their
+// names in native/features.cpp. It calls libm and the C library by their own names, so that the system's linker can link it.
+Object compile_portable(const kernel::Kernel& k, const std::string& prefix, const std::vector<std::string>& features);
+// The executable of an object. Throws InternalError where the object is not of this kernel and this processor.
+std::unique_ptr<kernel::Executable> load(const kernel::Kernel& k, const Object& object, const native::Options& options = {});
 // Both, with a prefix of its own.
 std::unique_ptr<kernel::Executable> compile(const kernel::Kernel& k, const Options& options = {});
-// How many workers run a launch under these options.
-int workers(const Options& options);
 // What an object depends on beside its kernel: LLVM, processor, passes. One line.
 std::string identity();
 // The code of an expanded kernel as text. as: "llvm" (after the passes) or "asm".
 std::string emit(const kernel::Kernel& k, const std::string& as, const Options& options = {});
-// Processor, vector width and cores: "Intel(R) Xeon(R) ..., 512-bit vectors, 2 threads".
-std::string host_description();
 // Why the backend is not in this build, or nothing.
 std::optional<std::string> absent();
 

@@ -78,6 +78,16 @@ void keep_diagnostic(LLVMDiagnosticInfoRef info, void* text) {
     *static_cast<std::string*>(text) += take(LLVMGetDiagInfoDescription(info)) + "\n";
 }
 
+// The base of this architecture and some features, as LLVM names them.
+HostFacts base_with(const std::vector<std::string>& features) {
+#if defined(__x86_64__)
+  const char* base = "x86-64";
+#else
+  const char* base = "generic";
+#endif
+  return {base, features.empty() ? "" : fmt::format("+{}", fmt::join(features, ",+"))};
+}
+
 // ---- the linker ------------------------------------------------------------------------------------------------------
 
 // Functions that code calls by name: the rows of library_functions, and what LLVM calls where the processor lacks an instruction.
@@ -162,12 +172,16 @@ std::string compiler_identity() {
                      static_cast<int>(code_model()), lean_passes());
 }
 
-Unit::Unit(const std::string& name)
-    : context_(LLVMContextCreate()), module_(LLVMModuleCreateWithNameInContext(name.c_str(), context_)), machine_(nullptr) {
+Unit::Unit(const std::string& name, const std::vector<std::string>* features)
+    : context_(LLVMContextCreate()),
+      module_(LLVMModuleCreateWithNameInContext(name.c_str(), context_)),
+      machine_(nullptr),
+      for_linker_(features) {
   const Native& n = native();
   LLVMContextSetDiagnosticHandler(context_, keep_diagnostic, &diagnostics_);
-  machine_ = LLVMCreateTargetMachine(n.target, n.triple.c_str(), n.facts.cpu.c_str(), n.facts.features.c_str(),
-                                     LLVMCodeGenLevelDefault, LLVMRelocPIC, code_model());
+  const HostFacts target = features ? base_with(*features) : n.facts;
+  machine_ = LLVMCreateTargetMachine(n.target, n.triple.c_str(), target.cpu.c_str(), target.features.c_str(),
+                                     LLVMCodeGenLevelDefault, LLVMRelocPIC, features ? LLVMCodeModelSmall : code_model());
   const LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine_);
   LLVMSetModuleDataLayout(module_, layout);
   LLVMDisposeTargetData(layout);
@@ -194,7 +208,23 @@ void Unit::finish(int optimization) {
   const LLVMErrorRef error = LLVMRunPasses(module_, lean_passes().c_str(), machine_, options);
   LLVMDisposePassBuilderOptions(options);
   expect(error, "passes");
+  if (for_linker_) prepare_for_linker();
   verify("after the passes");
+}
+
+// Functions of libm get their own names only now: passes would take them for what they know about those. Instructions are chosen
+// from the features and ordered for this processor.
+void Unit::prepare_for_linker() const {
+  constexpr std::string_view own = "cosmati_", key = "tune-cpu";
+  for (const LibraryFunction& row : library_functions())
+    if (const LLVMValueRef f = LLVMGetNamedFunction(module_, row.symbol)) {
+      const std::string_view name = std::string_view(row.symbol).substr(own.size());
+      LLVMSetValueName2(f, name.data(), name.size());
+    }
+  const std::string& cpu = host_facts().cpu;
+  const LLVMAttributeRef tuned = LLVMCreateStringAttribute(context_, key.data(), key.size(), cpu.data(), cpu.size());
+  for (LLVMValueRef f = LLVMGetFirstFunction(module_); f; f = LLVMGetNextFunction(f))
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, tuned);
 }
 
 std::string Unit::llvm() const { return take(LLVMPrintModuleToString(module_)); }
@@ -213,7 +243,7 @@ std::string Unit::bytes(LLVMCodeGenFileType type) const {
 std::string Unit::assembly() const { return bytes(LLVMAssemblyFile); }
 std::string Unit::object() const { return bytes(LLVMObjectFile); }
 
-Code::Code(const std::string& prefix, const std::string& object) : prefix_(prefix) {
+LinkedObject::LinkedObject(const std::string& prefix, const std::string& object) : prefix_(prefix) {
   std::lock_guard lock(linking());
   const auto [at, fresh] = linked().try_emplace(prefix_);
   if (++at->second.uses > 1) return;
@@ -227,7 +257,7 @@ Code::Code(const std::string& prefix, const std::string& object) : prefix_(prefi
   expect(error, "adding an object");
 }
 
-Code::~Code() {
+LinkedObject::~LinkedObject() {
   std::lock_guard lock(linking());
   const auto at = linked().find(prefix_);
   if (--at->second.uses > 0) return;
@@ -236,11 +266,11 @@ Code::~Code() {
   linked().erase(at);
 }
 
-std::uint64_t Code::address(const std::string& symbol) const {
+void* LinkedObject::address(const std::string& symbol) const {
   std::lock_guard lock(linking());
   LLVMOrcExecutorAddress address = 0;
   expect(LLVMOrcLLJITLookup(linker(), &address, symbol.c_str()), "linking");
-  return address;
+  return reinterpret_cast<void*>(address);
 }
 
 }  // namespace cosmati::cpu

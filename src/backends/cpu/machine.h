@@ -1,12 +1,13 @@
 // LLVM from module to running code: the target machine of this processor, passes, objects, text, and a process-wide linker.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
+
+#include "backends/native/code.h"
 
 namespace cosmati::cpu {
 
@@ -22,7 +23,9 @@ std::string compiler_identity();
 // A module in its own context, with a target machine: nothing is shared between compilations.
 class Unit {
  public:
-  explicit Unit(const std::string& name);
+  // features: null for everything that this processor has, else what code may use beyond the base of its architecture; such a
+  // module is for the system's linker.
+  explicit Unit(const std::string& name, const std::vector<std::string>* features = nullptr);
   ~Unit();
   Unit(const Unit&) = delete;
   Unit& operator=(const Unit&) = delete;
@@ -37,22 +40,24 @@ class Unit {
  private:
   std::string bytes(LLVMCodeGenFileType type) const;
   void verify(const char* when) const;
+  void prepare_for_linker() const;
 
   std::string diagnostics_;
   LLVMContextRef context_;
   LLVMModuleRef module_;
   LLVMTargetMachineRef machine_;
+  bool for_linker_;
 };
 
 // Linked code, freed when the last one of its prefix dies: equal prefixes are equal objects. All of an object's symbols begin
 // with its prefix.
-class Code {
+class LinkedObject : public native::Code {
  public:
-  Code(const std::string& prefix, const std::string& object);
-  ~Code();
-  Code(const Code&) = delete;
-  Code& operator=(const Code&) = delete;
-  std::uint64_t address(const std::string& symbol) const;
+  LinkedObject(const std::string& prefix, const std::string& object);
+  ~LinkedObject() override;
+  LinkedObject(const LinkedObject&) = delete;
+  LinkedObject& operator=(const LinkedObject&) = delete;
+  void* address(const std::string& symbol) const override;
 
  private:
   std::string prefix_;
