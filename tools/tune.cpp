@@ -188,9 +188,8 @@ class Tuner {
                              measured_, same_, refused, slow_, wrong_.size()));
     const Candidate& best = *best_.front();
     const bool faster = best.ratio.median < 1;
-    const Knobs& knobs = faster ? best.knobs : settings_.automatic();
     if (faster)
-      report_.line(fmt::format("best: {}: {} of the time of the default plan", text_of(knobs), text_of(best.ratio)));
+      report_.line(fmt::format("best: {}: {} of the time of the default plan", text_of(best.knobs), text_of(best.ratio)));
     else
       report_.line(
           fmt::format("best: the default plan; the next, {}, takes {} of its time", text_of(best.knobs), text_of(best.ratio)));
@@ -214,7 +213,7 @@ class Tuner {
                         {"too_slow", slow_},
                         {"wrong", wrong_},
                         {"faster", faster},
-                        {"knobs", knobs},
+                        {"knobs", plan["knobs"]},
                         {"best_ratio", ratio},
                         {"file", file}};
   }

@@ -6,7 +6,7 @@ import time
 
 from tool import ABSENT, DEVICES, DONE, TOOL, WRONG_INPUT, ToolTest, main
 
-COMMANDS = ("run", "check", "plan", "emit", "tune", "calibrate", "devices", "docs")
+COMMANDS = ("run", "check", "plan", "emit", "package", "tune", "calibrate", "devices", "docs")
 
 
 def call(*arguments):

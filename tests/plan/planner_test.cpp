@@ -5,6 +5,7 @@
 #include <cosmati/cosmati.h>
 #include <gmock/gmock.h>
 
+#include "library/proofs.h"
 #include "lower/lower.h"
 #include "plan/choose.h"
 #include "runtime/bind.h"
@@ -16,7 +17,7 @@ using testing::HasSubstr;
 
 struct Planned {
   explicit Planned(const std::string& program, Knobs fixed = {}, Planner::Search search = Planner::Search::all)
-      : instance(runtime::Instances(parse(program).front()).get({{{"T", DType::f32_}}, {}})),
+      : instance(runtime::Instances(parse(program).front(), library::proofs()).get({{{"T", DType::f32_}}, {}})),
         planner(
             p(), "text", example_target(), fixed, facts(),
             [this](const Mapping& mapping) { return kernel::expand(lower::lower(p(), mapping, facts())); }, search) {}
