@@ -151,7 +151,9 @@ class PackageTest(unittest.TestCase):
                     else:
                         given.append(f"{names[tensor]}={temporary}/{i}.npy")
                     tensor += 1
-                checked = run(TOOL, "run", case.program, *given, *outs, "--check", "--device", "cpu")
+                # Plans follow extents, and sums their plans: the compiled kernel replays the plan of the package.
+                run(TOOL, "plan", case.program, *case.words, "--save", temporary / "plan.json")
+                checked = run(TOOL, "run", case.program, *given, *outs, "--check", "--device", "cpu", "--plan", temporary / "plan.json")
                 self.assertIn(" ok", checked)
                 for i, expected in zip(outputs, case.expected):
                     got = np.fromfile(temporary / f"{i}.bin", case.arguments[i].dtype).reshape(case.arguments[i].shape)
