@@ -117,6 +117,22 @@ class Universal {
       if (store.stream) walk_stream(*store.stream, seen, visit);
     }
   }
+  // Those that something needs, and those that they stand in. The others are not printed: what a plan may be does not depend on
+  // them.
+  std::set<StreamId> live_streams() const {
+    std::set<StreamId> live;
+    const auto add = [&](std::optional<StreamId> s) {
+      for (; s && live.insert(*s).second; s = p_[*s].parent) {
+      }
+    };
+    for (const ir::Store& store : p_.stores) add(store.stream);
+    walk_live([&](ValueId v) {
+      if (const auto* part = std::get_if<ir::Part>(&p_[v].node))
+        if (const auto* stream = std::get_if<StreamId>(&part->of)) add(*stream);
+      return true;
+    });
+    return live;
+  }
 
   // ---- reductions over program axes ------------------------------------------------------------------------------------
   void find_crosses() {
@@ -193,11 +209,12 @@ class Universal {
           if (replaced == axis) reason = fmt::format("a value over {} is read at another place of it", name);
       return true;
     });
-    for (const ir::Stream& s : p_.streams)
-      for (const ir::Carry& carry : s.carries)
+    const std::set<StreamId> running = live_streams();
+    for (StreamId s : running)
+      for (const ir::Carry& carry : p_[s].carries)
         if (ir::contains(carry.axes, axis)) reason = fmt::format("a stream carries a value over {}", name);
-    for (const ir::Stream& s : p_.streams)
-      if (s.axis == axis) reason = fmt::format("a stream runs over {}", name);
+    for (StreamId s : running)
+      if (p_[s].axis == axis) reason = fmt::format("a stream runs over {}", name);
     std::vector<const ir::Store*> in_place;
     for (const ir::Store& store : p_.stores)
       if (read_by_program(store.tensor)) in_place.push_back(&store);

@@ -252,12 +252,14 @@ class Execution {
     Options on_cpu = options;
     const Program* for_cpu = &program;
     for (bool done = false; !done;) {
+      bool planned = false;
       try {
         // What the planner of the CPU chooses is what the simulator runs.
         if (has_cpu()) {
           on_cpu.knobs = options.knobs;
           for_cpu = &on_cpu_as(options, program, again);
           on_cpu.plan = Function(*for_cpu, Device::cpu(), options).plan(simulated.arguments);
+          planned = true;
           const nlohmann::json plan = nlohmann::json::parse(*on_cpu.plan);
           for (const auto& [knob, value] : plan["knobs"].items()) options.knobs[knob] = value;
         }
@@ -265,6 +267,7 @@ class Execution {
         call(*sim, simulated, "sim");
         done = true;
       } catch (const Error& e) {
+        if (e.code == ErrorCode::bad_knob && planned) fail("sim refuses what the CPU's planner chose", e.what());
         if (e.code == ErrorCode::bad_knob && options.knobs.size() > 1) {
           ++counts_.refused_knobs;
           drop_refused(options.knobs, e.what());
