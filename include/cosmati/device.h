@@ -24,11 +24,12 @@ class Buffer;
 // cpu: compiled code. sim: the kernel IR simulator. oracle: the meaning itself, in float64.
 class COSMATI_API Device {
  public:
-  static Device pick();                          // COSMATI_DEVICE, else the CPU
+  static Device pick();                          // as named(COSMATI_DEVICE) where that is set, else the CPU
   static Device named(const std::string& name);  // "cpu", "sim", "oracle"; throws Error{backend_absent, bad_argument}
   // A launch is cut into at most `threads` tasks at once (0: COSMATI_THREADS, else one for each core), which run on a pool that
   // the process shares, the calling thread included, or on the caller's executor. The floating-point control state of every
-  // thread is left as it was. Throws Error{backend_absent, bad_argument}.
+  // thread is left as it was. Every build has this device, and packages run on it; only a Function, which compiles for it, needs
+  // LLVM. Throws Error{bad_argument} for a number of threads that is no such number.
   static Device cpu(int threads = 0);
   static Device cpu(Executor executor, int threads = 0);
   static Device cuda(int index = 0);  // throws Error{backend_absent}: no build has it yet
@@ -91,7 +92,7 @@ class COSMATI_API Buffer {
 
 struct DeviceInfo {
   std::string name;
-  bool present;
+  bool present;        // a Function runs on it
   std::string detail;  // processor and vector width, or why it is absent
 };
 COSMATI_API std::vector<DeviceInfo> devices();

@@ -60,6 +60,7 @@ struct WarmProgress {
 // Thread-safe.
 class COSMATI_API Function {
  public:
+  // Throws Error{backend_absent} for the CPU in a build without LLVM, which still runs packages (<cosmati/package.h>).
   Function(Program program, Device device, Options options = {});
 
   // Runs and waits. Outputs may be omitted from `arguments` only when allocate() made them. Checks every argument first (rank,
