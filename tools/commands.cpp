@@ -148,10 +148,11 @@ void check(const std::vector<std::string>& files, std::uint64_t seed, Report& re
   report.object()["programs"] = std::move(checked);
 }
 
-void plan(const Invocation& invocation, const std::string& save, Report& report) {
+void plan(const Invocation& invocation, const std::string& save, const std::string& svg, Report& report) {
   Prepared p = prepare(invocation);
   const std::string text = p.function.plan(p.bindings.arguments());
   if (!save.empty()) write_text(save, text + "\n");
+  if (!svg.empty()) write_text(svg, p.function.picture(p.bindings.arguments()));
   if (report.json()) {
     report.object() = Json::parse(text);
     return;

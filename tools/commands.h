@@ -26,7 +26,7 @@ struct RunOptions {
 
 void run(const Invocation& invocation, const RunOptions& options, Report& report);
 void check(const std::vector<std::string>& files, std::uint64_t seed, Report& report);
-void plan(const Invocation& invocation, const std::string& save, Report& report);
+void plan(const Invocation& invocation, const std::string& save, const std::string& svg, Report& report);
 void emit(const Invocation& invocation, const std::string& as, Report& report);
 // The last word of the arguments is the folder.
 void package(const Invocation& invocation, Report& report);

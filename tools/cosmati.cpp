@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
   RunOptions run_options;
   cosmati::tools::TuneOptions tune_options;
   std::vector<std::string> files;
-  std::string as = "kernel", folder, page, save;
+  std::string as = "kernel", folder, page, save, svg;
 
   CLI::App* run = app.add_subcommand("run", "Run a program and print one line an output: name dtype[extents] min max mean nan");
   add_invocation(run, invocation);
@@ -129,13 +129,15 @@ int main(int argc, char** argv) {
   CLI::App* plan = app.add_subcommand("plan", "Print the plan of a program at these arguments");
   add_invocation(plan, invocation);
   plan->add_option("--save", save, "write the plan as JSON, for --plan")->type_name("F.json");
+  plan->add_option("--svg", svg, "draw which worker owns which element")->type_name("F.svg");
   plan->footer(
       std::string(
           "\nA phase gives each of its axes as digits (resource, stride, extent): grid, spread over the workers; lane, next to\n"
           "each other in a vector; reg, next to each other in registers; step, one after the other in a loop. `home` says where\n"
           "a value is kept, `streaming` whether reductions were joined, `domain` for which arguments the plan holds.\n\n") +
       argument_help +
-      "\nExamples:\n  cosmati plan softmax 'x=f32[1024,4096]:zeros'\n  cosmati plan softmax x=x.npy --save p.json\n\n" +
+      "\nExamples:\n  cosmati plan softmax 'x=f32[1024,4096]:zeros'\n  cosmati plan softmax x=x.npy --save p.json\n"
+      "  cosmati plan softmax 'x=f32[4,40]:zeros' --svg softmax.svg\n\n" +
       exit_help);
 
   CLI::App* emit = app.add_subcommand("emit", "Print what a program becomes at these arguments");
@@ -207,7 +209,7 @@ int main(int argc, char** argv) {
     }
     if (run->parsed()) cosmati::tools::run(invocation, run_options, report);
     if (check->parsed()) cosmati::tools::check(files, invocation.seed, report);
-    if (plan->parsed()) cosmati::tools::plan(invocation, save, report);
+    if (plan->parsed()) cosmati::tools::plan(invocation, save, svg, report);
     if (emit->parsed()) cosmati::tools::emit(invocation, as, report);
     if (package->parsed()) cosmati::tools::package(invocation, report);
     if (tune->parsed()) cosmati::tools::tune(invocation, tune_options, report);

@@ -118,6 +118,7 @@ class COSMATI_API Function {
   std::vector<std::string> facts(const Arguments& arguments) const;           // what a kernel would rely on, one a string
   std::string plan(const Arguments& arguments) const;                         // as Kernel::plan
   std::string explain(const Arguments& arguments) const;                      // as Kernel::explain
+  std::string picture(const Arguments& arguments) const;                      // an SVG: which worker owns which element
   std::string emit(const Arguments& arguments, const std::string& as) const;  // as: "tile", "kernel", "llvm", "asm"
 
   std::size_t compiles() const;  // compilations of this function so far: neither memory nor the disk cache had the kernel

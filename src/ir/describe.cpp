@@ -35,7 +35,7 @@ class Describer {
   explicit Describer(const Program& p) : p_(p) {}
 
   std::string text(ValueId v, int depth, int precedence) const {
-    if (const std::string* name = name_of(v)) return *name;
+    if (const std::string* name = name_of(p_, v)) return *name;
     return expression(v, depth, precedence);
   }
 
@@ -111,12 +111,6 @@ class Describer {
   }
 
  private:
-  const std::string* name_of(ValueId v) const {
-    if (std::holds_alternative<Const>(p_[v].node)) return nullptr;
-    for (auto it = p_.names.rbegin(); it != p_.names.rend(); ++it)
-      if (it->second == v) return &it->first;
-    return nullptr;
-  }
   std::string list(const std::vector<ValueId>& values, int depth) const {
     std::string out;
     for (ValueId v : values) out += (out.empty() ? "" : ", ") + text(v, depth + 1, 0);
@@ -146,6 +140,27 @@ class Describer {
 };
 
 }  // namespace
+
+std::string automatic_name(int number) { return fmt::format("v{}", number); }
+
+bool is_automatic_name(const std::string& name) {
+  return name.size() > 1 && name[0] == 'v' && name.find_first_not_of("0123456789", 1) == name.npos;
+}
+
+bool is_leaf(const Node& node) {
+  return std::visit(support::overloaded{[](const Const&) { return true; }, [](const Coord&) { return true; },
+                                        [](const Extent&) { return true; }, [](const ScalarRef&) { return true; },
+                                        [](const Carried&) { return true; }, [](const Arg&) { return true; },
+                                        [](const auto&) { return false; }},
+                    node);
+}
+
+const std::string* name_of(const Program& p, ValueId v) {
+  if (is_leaf(p[v].node)) return nullptr;
+  for (const auto& [name, value] : p.names)
+    if (value == v && !is_automatic_name(name)) return &name;
+  return nullptr;
+}
 
 std::string describe(const Program& p, ValueId v) { return Describer(p).text(v, 0, 0); }
 std::string describe_expression(const Program& p, ValueId v) { return Describer(p).expression(v, 0, 0); }

@@ -8,6 +8,13 @@
 
 namespace cosmati::ir {
 
+// The name that a printer gives to a value without one: no name, as far as texts about programs are concerned, so that they
+// stay the same when a program is printed and read back.
+std::string automatic_name(int number);
+bool is_automatic_name(const std::string& name);
+const std::string* name_of(const Program& p, ValueId v);  // the user's, or null
+bool is_leaf(const Node& node);                           // has a name of its own, or is a number: another name is not printed
+
 std::string describe(const Program& p, ValueId v);                                     // its name if it has one
 std::string describe_expression(const Program& p, ValueId v);                          // always the expression
 std::string describe(const Program& p, ops::Op op, const std::vector<ValueId>& args);  // an operation not made yet

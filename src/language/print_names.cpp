@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/describe.h"
 #include "language/lexer.h"
 
 namespace cosmati::language {
@@ -33,7 +34,7 @@ std::string NamePool::claim(const std::string& wanted) {
 
 std::string NamePool::fresh() {
   std::string name;
-  do name = fmt::format("v{}", next_++);
+  do name = ir::automatic_name(next_++);
   while (taken_.count(name) || wanted_.count(name));
   taken_.insert(name);
   return name;

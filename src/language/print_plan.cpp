@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/describe.h"
 #include "language/names.h"
 #include "language/printer.h"
 #include "support/overloaded.h"
@@ -146,13 +147,7 @@ bool Printer::is_local(AxisId axis, ValueId to) const {
   return coord && p_[coord->axis].piece && p_[*p_[coord->axis].piece].axis == axis;
 }
 
-bool Printer::is_leaf(ValueId v) const {
-  return std::visit(support::overloaded{[](const ir::Const&) { return true; }, [](const ir::Coord&) { return true; },
-                                        [](const ir::Extent&) { return true; }, [](const ir::ScalarRef&) { return true; },
-                                        [](const ir::Carried&) { return true; }, [](const ir::Arg&) { return true; },
-                                        [](const auto&) { return false; }},
-                    p_[v].node);
-}
+bool Printer::is_leaf(ValueId v) const { return ir::is_leaf(p_[v].node); }
 
 bool Printer::is_trivial(ValueId v) const {
   if (is_leaf(v)) return true;

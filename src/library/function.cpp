@@ -10,6 +10,7 @@
 #include "library/environment.h"
 #include "library/proofs.h"
 #include "plan/choices.h"
+#include "plan/picture.h"
 #include "plan/plan.h"
 #include "runtime/device.h"
 #include "runtime/within_memory.h"
@@ -23,7 +24,8 @@ using runtime::within_memory;
 Function::Impl::Impl(Program program, Device on, Options with)
     : Callable({std::move(program), library::proofs()}, std::move(on)), options(std::move(with)), kernels(device, options) {
   backends::require(device.name());
-  plan::check_knobs({options.knobs.begin(), options.knobs.end()});
+  if (const place::Verdict fit = plan::values_fit({options.knobs.begin(), options.knobs.end()}); !fit)
+    throw plan::refusal(fit.refused());
   if (options.plan) library::warn_of_another_environment(*options.plan);
 }
 
@@ -79,7 +81,7 @@ std::vector<Function::OutputShape> Function::missing_outputs(std::span<const Arg
 std::vector<Function::KnobChoices> Function::knobs(const Arguments& arguments) const {
   const auto [bound, facts, shape] = impl_->sketch(runtime::match(impl_->signature(), arguments));
   std::vector<KnobChoices> all;
-  for (plan::Choice& choice : plan::choices(bound.instance->inlined, plan::target_named(impl_->device.name()), facts))
+  for (plan::Choice& choice : plan::choices(bound.instance->inlined, impl_->kernels.target(), facts))
     all.push_back({std::move(choice.knob), std::move(choice.values), std::move(choice.automatic)});
   return all;
 }
@@ -97,6 +99,11 @@ std::string Function::plan(const Arguments& arguments) const {
 std::string Function::explain(const Arguments& arguments) const {
   const auto [bound, facts, shape] = impl_->sketch(runtime::match(impl_->signature(), arguments));
   return plan::to_text(bound.instance->inlined, impl_->kernels.planned(*bound.instance, facts, shape));
+}
+
+std::string Function::picture(const Arguments& arguments) const {
+  const auto [bound, facts, shape] = impl_->sketch(runtime::match(impl_->signature(), arguments));
+  return plan::to_svg(bound.instance->inlined, impl_->kernels.planned(*bound.instance, facts, shape), shape);
 }
 
 std::string Function::emit(const Arguments& arguments, const std::string& as) const {

@@ -12,6 +12,7 @@
 #include "library/judge.h"
 #include "library/kernel_image.h"
 #include "lower/lower.h"
+#include "plan/legal.h"
 #include "runtime/device.h"
 #include "runtime/log.h"
 #include "support/fork.h"
@@ -94,8 +95,7 @@ std::shared_ptr<const plan::Planner> Kernels::planner(const Instance& instance, 
   return planners_.get(planner_key(text_of(instance.binding, facts), search), [&] {
     const plan::Knobs knobs(options_.knobs.begin(), options_.knobs.end());
     return std::make_shared<const plan::Planner>(
-        instance.inlined, language::print(instance.program),
-        plan::target_named(device_.name(), native::workers(device_.impl()->cpu)), knobs, facts,
+        instance.inlined, language::print(instance.program), target_, knobs, facts,
         [&](const plan::Mapping& mapping) {
           return kernel::expand(lower::lower(instance.inlined, mapping, facts), native_of(*device_.impl()));
         },
@@ -103,8 +103,15 @@ std::shared_ptr<const plan::Planner> Kernels::planner(const Instance& instance, 
   });
 }
 
+// Where nothing of a mapping can be legal.
+void Kernels::require_offsets(const Instance& instance, const kernel::Shape& shape) const {
+  if (const place::Verdict fit = plan::offsets_fit(instance.inlined, shape, target_); !fit)
+    throw Error(ErrorCode::not_supported, {}, place::message(fit.refused()), std::string(place::remedy(fit.refused().reason)));
+}
+
 std::shared_ptr<const plan::Planner> Kernels::planner(const Instance& instance, const plan::Facts& facts,
                                                       const kernel::Shape& shape) {
+  require_offsets(instance, shape);
   auto rule = planner(instance, facts, plan::Planner::Search::rule);
   return rule->first_will_do(shape) ? rule : planner(instance, facts, plan::Planner::Search::all);
 }
@@ -113,7 +120,7 @@ plan::Plan Kernels::planned(const Instance& instance, const plan::Facts& facts, 
   if (!options_.plan) return planner(instance, facts, shape)->plan(shape);
   plan::Knobs knobs(options_.knobs.begin(), options_.knobs.end());
   for (const auto& [knob, value] : plan::knobs_of(*options_.plan)) knobs[knob] = value;
-  plan::Plan plan = plan::make_plan(instance.inlined, language::print(instance.program), device_.name(), knobs, facts);
+  plan::Plan plan = plan::make_plan(instance.inlined, language::print(instance.program), target_, knobs, facts);
   plan::require_same(instance.inlined, plan, *options_.plan);
   return plan;
 }
@@ -126,6 +133,7 @@ plan::Knobs Kernels::choice(const Instance& instance, const plan::Facts& facts, 
     std::lock_guard lock(support::short_mutex(this));
     if (const auto known = choices_.find(text); known != choices_.end()) return known->second;
   }
+  require_offsets(instance, shape);
   const auto rule = planner(instance, facts, plan::Planner::Search::rule);
   std::optional<plan::Knobs> knobs;
   if (rule->first_will_do(shape)) {
@@ -158,6 +166,7 @@ kernel::Kernel Kernels::lowered(const Instance& instance, const plan::Plan& plan
 Kernels::Kernels(Device device, const Options& options)
     : device_(std::move(device)),
       options_(options),
+      target_(plan::target_named(device_.name(), native::workers(device_.impl()->cpu))),
       disk_(device_.impl()->kind == Device::Impl::Kind::cpu ? DiskCache::of(options) : nullptr) {}
 
 Kernels::Got Kernels::get(const Instance& instance, const plan::Facts& facts, const kernel::Shape& shape) {

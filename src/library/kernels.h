@@ -34,6 +34,7 @@ class Kernels {
   kernel::Kernel lowered(const runtime::Instance& instance, const plan::Plan& plan) const;
 
   std::size_t compiles() const { return compiles_; }
+  const plan::Target& target() const { return target_; }
 
  private:
   // One that is asked for: what it is of, and how it is planned.
@@ -47,6 +48,7 @@ class Kernels {
                                                const kernel::Shape& shape);
   std::shared_ptr<const plan::Planner> planner(const runtime::Instance& instance, const plan::Facts& facts,
                                                plan::Planner::Search search);
+  void require_offsets(const runtime::Instance& instance, const kernel::Shape& shape) const;
   plan::Knobs choice(const runtime::Instance& instance, const plan::Facts& facts, const kernel::Shape& shape);
   Got make(const Wanted& wanted);
   std::shared_ptr<const Kernel::Impl> made_before(const Wanted& wanted);
@@ -56,6 +58,7 @@ class Kernels {
 
   const Device device_;
   const Options& options_;
+  const plan::Target target_;
   const std::shared_ptr<DiskCache> disk_;  // null: none
   runtime::OnceMap<Kernel::Impl> kernels_;
   runtime::OnceMap<plan::Planner> planners_;

@@ -20,6 +20,12 @@ std::string_view name(Reason reason) { return rows[static_cast<int>(reason)].nam
 std::string_view sentence(Reason reason) { return rows[static_cast<int>(reason)].sentence; }
 std::string_view remedy(Reason reason) { return rows[static_cast<int>(reason)].remedy; }
 
+std::string message(const Refused& refused) {
+  std::string text = refused.where.empty() ? "" : refused.where + ": ";
+  text += sentence(refused.reason);
+  return refused.witness.empty() ? text : text + ": " + refused.witness;
+}
+
 std::string print(const Refused& refused) {
   std::string text = std::string(name(refused.reason)) + ": " + std::string(sentence(refused.reason));
   if (!refused.where.empty()) text += ": " + refused.where;

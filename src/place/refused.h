@@ -8,6 +8,8 @@
 #include <utility>
 #include <variant>
 
+#include <cosmati/error.h>
+
 namespace cosmati::place {
 
 enum class Reason : std::uint8_t {
@@ -21,9 +23,12 @@ std::string_view remedy(Reason reason);
 
 struct Refused {
   Reason reason;
-  std::string where;    // axis, resource, buffer or operand
+  std::string where;    // axis, resource, buffer, operand or knob
   std::string witness;  // the numbers that show it
+  Where at = {};        // in the program's text, where that is known
 };
+// `where: sentence: witness`, without the parts that are empty.
+std::string message(const Refused& refused);
 // `name: sentence: where: witness. Legal: remedy`
 std::string print(const Refused& refused);
 

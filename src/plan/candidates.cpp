@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 
+#include "ir/describe.h"
+
 namespace cosmati::plan {
 namespace {
 
@@ -47,7 +49,8 @@ class Candidates {
           }
       for (const auto& [name, value] : p_.names) {
         const auto home = m_.homes.find(value);
-        if (home != m_.homes.end() && home->second == Home::worker) add(with(fixed_, "home." + name, "reload"));
+        if (home != m_.homes.end() && home->second == Home::worker && !ir::is_automatic_name(name))
+          add(with(fixed_, "home." + name, "reload"));
       }
     }
     return std::move(all_);
@@ -80,7 +83,8 @@ class Candidates {
     if (fixed_.contains("lane_axes")) return all;
     for (AxisId axis : axes()) {
       if (axis == preferred) continue;
-      if (std::none_of(m_.phases.begin(), m_.phases.end(), [&](const Phase& ph) { return no_lanes(p_, m_, ph, axis).empty(); }))
+      if (std::none_of(m_.phases.begin(), m_.phases.end(),
+                       [&](const Phase& ph) { return bool(can_have_lanes(p_, m_, ph, axis)); }))
         continue;
       std::string list = p_[axis].name;
       // Axes that tell instances apart share their lanes with no other.

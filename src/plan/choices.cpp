@@ -4,8 +4,7 @@
 
 #include <array>
 
-#include <cosmati/error.h>
-
+#include "ir/describe.h"
 #include "plan/plan.h"
 
 namespace cosmati::plan {
@@ -20,15 +19,7 @@ class Trial {
  public:
   Trial(const ir::Program& program, const Target& target, const Facts& facts) : p_(program), target_(target), facts_(facts) {}
 
-  bool legal(const Knobs& knobs) const {
-    try {
-      make_plan(p_, "", target_.name, knobs, facts_);
-      return true;
-    } catch (const Error& e) {
-      if (e.code == ErrorCode::bad_knob || e.code == ErrorCode::unknown_knob) return false;
-      throw;
-    }
-  }
+  bool legal(const Knobs& knobs) const { return bool(derive(p_, target_, knobs, facts_)); }
 
   template <class Values>
   Choice of(const std::string& knob, const Values& values) const {
@@ -53,7 +44,8 @@ std::vector<Choice> choices(const ir::Program& p, const Target& target, const Fa
     if (choice.values.size() > 1) all.push_back(std::move(choice));
   };
 
-  for (const auto& [name, value] : p.names) add(trial.of("home." + name, std::array{"reload", "worker"}));
+  for (const auto& [name, value] : p.names)
+    if (!ir::is_automatic_name(name)) add(trial.of("home." + name, std::array{"reload", "worker"}));
 
   Choice lanes = trial.of("lanes", lane_counts);
   lanes.automatic = std::to_string(target.lanes);

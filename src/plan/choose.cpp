@@ -9,13 +9,16 @@
 #include <set>
 #include <tuple>
 
-#include <cosmati/error.h>
-
 namespace cosmati::plan {
 namespace {
 
 using ir::AxisId;
 using ir::ValueId;
+using place::Legal;
+using place::Reason;
+using place::Refused;
+using place::Result;
+using place::Verdict;
 
 // How many more accesses touch neighbours along an axis than elements far apart. Stores count double: what they touch is read and
 // written.
@@ -52,29 +55,31 @@ bool has_expanded(const ir::Program& p, const std::set<ValueId>& live) {
   });
 }
 
-AxisId axis_named(const ir::Program& p, const std::string& knob, const std::string& name) {
+Result<AxisId> axis_named(const ir::Program& p, const std::string& knob, const std::string& name) {
   std::string known;
   for (std::uint32_t a = 0; a < p.axes.size(); ++a) {
     if (p.axes[a].piece) continue;
     if (p.axes[a].name == name) return AxisId{a};
     known += (known.empty() ? "" : ", ") + p.axes[a].name;
   }
-  throw Error(ErrorCode::bad_knob, {}, fmt::format("{}: the program has no axis {}", knob, name), "its axes are " + known);
+  return Refused{Reason::names_nothing, knob, fmt::format("the program has no axis {}, its axes are {}", name, known)};
 }
 
-// Legal in at least one phase.
-void require_lanes(const ir::Program& p, const Mapping& m, AxisId axis, const std::string& knob) {
-  std::string reason;
+// In at least one phase.
+Verdict can_have_lanes(const ir::Program& p, const Mapping& m, AxisId axis, const std::string& knob) {
+  Verdict last = Legal{};
   for (const Phase& phase : m.phases) {
-    reason = no_lanes(p, m, phase, axis);
-    if (reason.empty()) return;
+    last = can_have_lanes(p, m, phase, axis);
+    if (last) return last;
   }
-  throw Error(ErrorCode::bad_knob, p[axis].where, fmt::format("{} names {}: {}", knob, p[axis].name, reason),
-              "leave it automatic, or name another axis");
+  if (last) return last;
+  Refused refused = last.refused();
+  refused.where = fmt::format("{} names {}", knob, p[axis].name);
+  return refused;
 }
 
-// Every axis of a list gets lanes in at least one phase.
-void require_room(const ir::Program& p, const Mapping& m, const std::vector<AxisId>& axes) {
+// Whether every axis of a list gets lanes in at least one phase.
+Verdict all_have_room(const ir::Program& p, const Mapping& m, const std::vector<AxisId>& axes) {
   for (AxisId axis : axes) {
     const Phase* full = nullptr;
     AxisId taker = axis;
@@ -84,39 +89,48 @@ void require_room(const ir::Program& p, const Mapping& m, const std::vector<Axis
         full = nullptr;
         break;
       }
-      if (!full && no_lanes(p, m, phase, axis).empty()) full = &phase, taker = taken.front();
+      if (!full && can_have_lanes(p, m, phase, axis)) full = &phase, taker = taken.front();
     }
     if (!full) continue;
     const auto& instances = full->instance_axes;
     const AxisId whole = std::find(instances.begin(), instances.end(), axis) != instances.end() ? axis : taker;
-    throw Error(ErrorCode::bad_knob, p[axis].where,
-                fmt::format("lane_axes names {}, but {} comes first in phase {}, and {}, which tells instances apart there, "
-                            "shares its lanes with no other axis",
-                            p[axis].name, p[taker].name, full->name, p[whole].name),
-                fmt::format("name {} or {}, not both", p[taker].name, p[axis].name));
+    return Refused{
+        Reason::lanes_taken, fmt::format("lane_axes names {}", p[axis].name),
+        fmt::format("{} comes first in phase {}, and {} tells instances apart there", p[taker].name, full->name, p[whole].name),
+        p[axis].where};
   }
+  return Legal{};
+}
+
+// The axes of a list of names. Refused: whatever one of them is.
+Result<std::vector<AxisId>> axes_named(const ir::Program& p, const Mapping& m, const std::string& list) {
+  std::vector<AxisId> axes;
+  for (std::size_t at = 0; list != "none" && at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    const Result<AxisId> axis = axis_named(p, "lane_axes", list.substr(at, comma - at));
+    if (!axis) return axis.refused();
+    if (const Verdict lanes = can_have_lanes(p, m, *axis, "lane_axes"); !lanes) return lanes.refused();
+    if (std::find(axes.begin(), axes.end(), *axis) != axes.end())
+      return Refused{Reason::named_twice, "lane_axes", fmt::format("it names {} twice", p[*axis].name), p[*axis].where};
+    axes.push_back(*axis);
+    at = comma + 1;
+  }
+  if (const Verdict room = all_have_room(p, m, axes); !room) return room.refused();
+  return axes;
 }
 
 }  // namespace
 
-Lanes choose_lanes(const ir::Program& p, const Mapping& m, const Facts& facts, const Target& target, const Knobs& knobs) {
+Result<Lanes> choose_lanes(const ir::Program& p, const Mapping& m, const Facts& facts, const Target& target, const Knobs& knobs) {
   std::set<ValueId> live;
   for (const Phase& phase : m.phases) live.merge(values_of(p, m, phase));
   Lanes lanes;
   lanes.lanes = target.lanes;
   if (auto knob = knobs.find("lanes"); knob != knobs.end()) lanes.lanes = std::stoi(knob->second);
   if (auto knob = knobs.find("lane_axes"); knob != knobs.end()) {
-    for (std::size_t at = 0; knob->second != "none" && at <= knob->second.size();) {
-      const std::size_t comma = std::min(knob->second.find(',', at), knob->second.size());
-      const AxisId axis = axis_named(p, "lane_axes", knob->second.substr(at, comma - at));
-      require_lanes(p, m, axis, "lane_axes");
-      if (std::find(lanes.axes.begin(), lanes.axes.end(), axis) != lanes.axes.end())
-        throw Error(ErrorCode::bad_knob, p[axis].where, fmt::format("lane_axes names {} twice", p[axis].name),
-                    "name an axis once");
-      lanes.axes.push_back(axis);
-      at = comma + 1;
-    }
-    require_room(p, m, lanes.axes);
+    const Result<std::vector<AxisId>> axes = axes_named(p, m, knob->second);
+    if (!axes) return axes.refused();
+    lanes.axes = *axes;
   } else {
     const std::vector<int> score = neighbours(p, live, facts);
     for (std::uint32_t a = 0; a < p.axes.size(); ++a)
@@ -130,26 +144,25 @@ Lanes choose_lanes(const ir::Program& p, const Mapping& m, const Facts& facts, c
   const int tile = has_expanded(p, live) ? 2 : 4;
   if (lanes.lanes > 1 && !lanes.axes.empty() && !knobs.contains("lane_axes")) lanes.tile[lanes.axes.front()] = tile;
   for (const auto& [name, value] : knobs) {
-    if (name.starts_with("tile.")) {
-      const AxisId axis = axis_named(p, name, name.substr(5));
-      if (value != "1") require_lanes(p, m, axis, name);
-      lanes.tile[axis] = std::stoi(value);
-    }
-    if (name.starts_with("split.")) axis_named(p, name, name.substr(6));
-    if (name.starts_with("chunk.")) lanes.chunk[axis_named(p, name, name.substr(6))] = std::stoi(value);
+    const bool tile = name.starts_with("tile."), chunk = name.starts_with("chunk.");
+    if (!tile && !chunk && !name.starts_with("split.")) continue;
+    const Result<AxisId> axis = axis_named(p, name, name.substr(name.find('.') + 1));
+    if (!axis) return axis.refused();
+    if (tile && value != "1")
+      if (const Verdict lanes_too = can_have_lanes(p, m, *axis, name); !lanes_too) return lanes_too.refused();
+    if (tile) lanes.tile[*axis] = std::stoi(value);
+    if (chunk) lanes.chunk[*axis] = std::stoi(value);
   }
   const auto several = [&] {
     return std::count_if(lanes.tile.begin(), lanes.tile.end(), [](const auto& t) { return t.second > 1; });
   };
   if (several() > 3 && !lanes.axes.empty() && !knobs.contains("tile." + p[lanes.axes.front()].name))
     lanes.tile.erase(lanes.axes.front());
-  if (several() > 3)
-    throw Error(ErrorCode::bad_knob, {}, "tile is set for more than three axes",
-                "each doubles the code of a nest of loops: set it for at most three");
+  if (several() > 3) return Refused{Reason::too_many_copies, "tile", fmt::format("{} axes", several())};
   return lanes;
 }
 
-void require_used(const ir::Program& p, const Mapping& m, const Knobs& knobs) {
+Verdict all_used(const ir::Program& p, const Mapping& m, const Knobs& knobs) {
   const auto somewhere = [&](AxisId axis, const auto& holds) {
     return std::any_of(m.phases.begin(), m.phases.end(), [&](const Phase& phase) {
       const place::AxisMap* map = phase.placement.find(axis);
@@ -162,19 +175,15 @@ void require_used(const ir::Program& p, const Mapping& m, const Knobs& knobs) {
   for (const auto& [name, value] : knobs) {
     const bool tile = name.starts_with("tile."), chunk = name.starts_with("chunk.");
     if ((!tile && !chunk) || value == "1") continue;
-    const AxisId axis = axis_named(p, name, name.substr(name.find('.') + 1));
-    if (tile && !somewhere(axis, [&](const auto& map) { return has_digit(map, place::Res::reg); }))
-      throw Error(
-          ErrorCode::bad_knob, p[axis].where,
-          fmt::format("{}: {} tells instances apart that keep arrays or run streams, which are made for one instance at a time",
-                      name, p[axis].name),
-          "leave it automatic");
+    const Result<AxisId> axis = axis_named(p, name, name.substr(name.find('.') + 1));
+    if (!axis) return axis.refused();
+    if (tile && !somewhere(*axis, [&](const auto& map) { return has_digit(map, place::Res::reg); }))
+      return Refused{Reason::one_at_a_time, name, fmt::format("{} tells them apart", p[*axis].name), p[*axis].where};
     if (chunk &&
-        !somewhere(axis, [&](const auto& map) { return has_digit(map, place::Res::lane) && has_digit(map, place::Res::grid); }))
-      throw Error(ErrorCode::bad_knob, p[axis].where,
-                  fmt::format("{}: {} does not tell instances apart on lanes in any phase", name, p[axis].name),
-                  "leave it automatic, or name the axis in lane_axes");
+        !somewhere(*axis, [&](const auto& map) { return has_digit(map, place::Res::lane) && has_digit(map, place::Res::grid); }))
+      return Refused{Reason::not_on_lanes, name, p[*axis].name, p[*axis].where};
   }
+  return Legal{};
 }
 
 }  // namespace cosmati::plan

@@ -9,10 +9,11 @@
 
 namespace cosmati::plan {
 
-// Throws Error{bad_knob} for a knob that this program cannot have.
-Lanes choose_lanes(const ir::Program& p, const Mapping& m, const Facts& facts, const Target& target, const Knobs& knobs);
+// Refused: a knob that this program cannot have.
+place::Result<Lanes> choose_lanes(const ir::Program& p, const Mapping& m, const Facts& facts, const Target& target,
+                                  const Knobs& knobs);
 
-// Refuses a set knob that no phase of the finished mapping shows.
-void require_used(const ir::Program& p, const Mapping& m, const Knobs& knobs);
+// Whether every set knob shows in some phase of the finished mapping. Refused: one_at_a_time, not_on_lanes.
+place::Verdict all_used(const ir::Program& p, const Mapping& m, const Knobs& knobs);
 
 }  // namespace cosmati::plan

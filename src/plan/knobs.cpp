@@ -47,7 +47,7 @@ bool accepts(std::string_view values, std::string_view value) {
 
 }  // namespace
 
-void check_knobs(const Knobs& knobs) {
+place::Verdict values_fit(const Knobs& knobs) {
   for (const auto& [name, value] : knobs) {
     const Row* found = nullptr;
     std::string known;
@@ -60,9 +60,13 @@ void check_knobs(const Knobs& knobs) {
       throw Error(ErrorCode::unknown_knob, {}, fmt::format("there is no knob `{}`", name),
                   fmt::format("the knobs are {}", known));
     if (!accepts(found->values, value))
-      throw Error(ErrorCode::bad_knob, {}, fmt::format("knob {} cannot be `{}`", name, value),
-                  fmt::format("it takes {}", found->values));
+      return place::Refused{place::Reason::outside_values, name, fmt::format("`{}` is none of {}", value, found->values)};
   }
+  return place::Legal{};
+}
+
+Error refusal(const place::Refused& refused) {
+  return Error(ErrorCode::bad_knob, refused.at, place::message(refused), std::string(place::remedy(refused.reason)));
 }
 
 }  // namespace cosmati::plan

@@ -16,6 +16,8 @@ using ir::AxisSet;
 using ir::StreamId;
 using ir::ValueId;
 using place::Digit;
+using place::Reason;
+using place::Refused;
 using place::Res;
 using place::Size;
 
@@ -152,21 +154,25 @@ place::Placement place_all(const Phase& phase, const std::map<AxisId, int>& spli
 
 std::set<ValueId> values_of(const ir::Program& p, const Mapping& m, const Phase& phase) { return reach(p, m, phase).values; }
 
-std::string no_lanes(const ir::Program& p, const Mapping& m, const Phase& phase, AxisId axis) {
+place::Verdict can_have_lanes(const ir::Program& p, const Mapping& m, const Phase& phase, AxisId axis) {
   const Reach r = reach(p, m, phase);
-  if (!r.axes.count(axis)) return fmt::format("phase {} has no axis {}", phase.name, p[axis].name);
+  if (!r.axes.count(axis))
+    return Refused{Reason::not_in_any_phase, p[axis].name, fmt::format("phase {} has no {}", phase.name, p[axis].name),
+                   p[axis].where};
   const auto steers = [&](AxisId other) { return other != axis && ir::contains(ir::range_axes(p, other), axis); };
   for (AxisId other : r.axes)
-    if (steers(other)) return fmt::format("the range of {} depends on {}, and lanes share one loop", p[other].name, p[axis].name);
+    if (steers(other))
+      return Refused{Reason::steered_loop, p[axis].name,
+                     fmt::format("the range of {} depends on {}", p[other].name, p[axis].name), p[axis].where};
   if (has(phase.instance_axes, axis) && !ir::launch_level(p, axis))
-    return fmt::format("the range of {} is not known when a launch starts", p[axis].name);
-  return "";
+    return Refused{Reason::late_range, p[axis].name, fmt::format("that of {}", p[axis].name), p[axis].where};
+  return place::Legal{};
 }
 
 std::vector<AxisId> lane_axes(const ir::Program& p, const Mapping& m, const Phase& phase, const std::vector<AxisId>& axes) {
   std::vector<AxisId> taken;
   for (AxisId axis : axes) {
-    if (!no_lanes(p, m, phase, axis).empty()) continue;
+    if (!can_have_lanes(p, m, phase, axis)) continue;
     if (has(phase.instance_axes, axis)) {
       if (taken.empty()) return {axis};
       continue;
@@ -187,9 +193,10 @@ void put_on_lanes(const ir::Program& p, Mapping& m, const Lanes& lanes) {
     for (ValueId v : r.values)
       if (auto home = m.homes.find(v); home != m.homes.end() && home->second == Home::worker) arrays = true;
     std::vector<AxisId> all(r.axes.begin(), r.axes.end());
+    std::stable_sort(all.begin(), all.end(), [&](AxisId a, AxisId b) { return p[a].name < p[b].name; });
     Lanes own = lanes;
     for (AxisId axis : all)
-      if (!no_lanes(p, m, phase, axis).empty() || (arrays && has(phase.instance_axes, axis))) own.tile.erase(axis);
+      if (!can_have_lanes(p, m, phase, axis) || (arrays && has(phase.instance_axes, axis))) own.tile.erase(axis);
     phase.placement = place_all(phase, split_here(p, m, phase), all, own, on_lanes);
   }
 }

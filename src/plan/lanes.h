@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "place/refused.h"
 #include "plan/mapping.h"
 
 namespace cosmati::plan {
@@ -18,8 +19,9 @@ struct Lanes {
   std::map<ir::AxisId, int> chunk;  // how many of those a worker runs one after the other, where the grid has the rest
 };
 
-// Why `axis` cannot have lanes in this phase, or empty.
-std::string no_lanes(const ir::Program& p, const Mapping& m, const Phase& phase, ir::AxisId axis);
+// Whether `axis` can have lanes, and registers, in this phase. Refused: not_in_any_phase (here, at least), steered_loop,
+// late_range.
+place::Verdict can_have_lanes(const ir::Program& p, const Mapping& m, const Phase& phase, ir::AxisId axis);
 // Those of `axes` that get the lanes of this phase, the preferred ones first. An axis that tells instances apart takes them
 // whole, so it gets them alone, and where it is the first that can have them.
 std::vector<ir::AxisId> lane_axes(const ir::Program& p, const Mapping& m, const Phase& phase,

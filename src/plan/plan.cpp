@@ -12,8 +12,8 @@
 
 #include "ir/describe.h"
 #include "plan/choose.h"
+#include "plan/legal.h"
 #include "plan/streaming.h"
-#include "support/check.h"
 #include "support/hash.h"
 #include "support/overloaded.h"
 
@@ -77,54 +77,59 @@ std::string text_of(const Knobs& knobs) {
   return text.empty() ? "the rule" : text;
 }
 
-// The terms, the runners-up, and what was refused.
+std::string text_of(const Cost& cost) {
+  return fmt::format("{:.3g} us: compute {:.3g}, memory {:.3g}, start {:.3g}", cost.total_us, cost.compute_us, cost.memory_us,
+                     cost.start_us);
+}
+
+// The terms of the chosen one and the next, and what was refused: by reason, with the first that it happened to.
 std::string price_text(const Plan& plan) {
   if (plan.candidates.empty()) return "";
   constexpr std::size_t shown_candidates = 3;
-  std::string text = fmt::format("  cost {:.3g} us: compute {:.3g}, memory {:.3g}, start {:.3g}\n", plan.cost.total_us,
-                                 plan.cost.compute_us, plan.cost.memory_us, plan.cost.start_us);
-  text += fmt::format("  the cheapest of {} candidates", plan.candidates.size());
+  std::string text = fmt::format("  cost {}\n", text_of(plan.candidates.front().cost));
+  text += fmt::format("  the first within a tenth of the cheapest of {} candidates", plan.candidates.size());
+  text += plan.left_out == 0 ? "\n" : fmt::format(", {} not tried\n", plan.left_out);
   for (std::size_t i = 1; i < std::min(plan.candidates.size(), shown_candidates + 1); ++i)
-    text += fmt::format("{} {} ({:.3g} us)", i == 1 ? "; next:" : ",", text_of(plan.candidates[i].knobs),
-                        plan.candidates[i].total_us);
-  text += "\n";
-  for (const auto& [reason, count] : plan.refusals) text += fmt::format("  refused {}: {}\n", count, reason);
+    text += fmt::format("  next {}: {}\n", text_of(plan.candidates[i].knobs), text_of(plan.candidates[i].cost));
+  std::map<place::Reason, std::pair<int, const Refusal*>> counted;
+  for (const Refusal& r : plan.refusals) {
+    auto& [count, first] = counted.try_emplace(r.refused.reason, 0, &r).first->second;
+    ++count;
+  }
+  for (const auto& [reason, of] : counted)
+    text += fmt::format("  refused {} {}: {}, first {}\n", of.first, place::name(reason), place::sentence(reason),
+                        text_of(of.second->knobs));
   return text;
 }
 
-// The instances are told apart once for all nests; of the other axes every nest places its own.
-void check_placement(const ir::Program& program, const Phase& phase) {
-  // Extents whose product is a number.
-  const auto largest = static_cast<std::int64_t>(std::exp2(60.0 / static_cast<double>(program.axes.size() + 1)));
-  std::vector<place::Placement> parts(1);
-  for (const place::AxisMap& map : phase.placement.axes) {
-    const auto& instances = phase.instance_axes;
-    if (std::find(instances.begin(), instances.end(), map.axis) != instances.end())
-      parts[0].axes.push_back(map);
-    else
-      parts.push_back({{map}});
-  }
-  for (const place::Placement& part : parts)
-    for (const std::int64_t extent :
-         {std::int64_t{1}, std::min<std::int64_t>(7, largest), std::min<std::int64_t>(1000, largest)}) {
-      const std::string wrong = place::ill_formed(part, std::vector<std::int64_t>(program.axes.size(), extent));
-      COSMATI_CHECK(wrong.empty(), "phase {}: {}: {}", phase.name, place::print(part, program), wrong);
-    }
+json cost_json(const Cost& cost) {
+  const auto rounded = [](double us) { return std::round(us * 1000) / 1000; };
+  return {{"compute", rounded(cost.compute_us)},
+          {"memory", rounded(cost.memory_us)},
+          {"start", rounded(cost.start_us)},
+          {"total", rounded(cost.total_us)}};
 }
 
 }  // namespace
 
-Mapping derive(const ir::Program& program, const Target& target, const Knobs& knobs, const Facts& facts) {
-  Mapping mapping = universal(program, knobs, facts.aliases);
-  put_on_lanes(program, mapping, choose_lanes(program, mapping, facts, target, knobs));
-  require_used(program, mapping, knobs);
-  for (const Phase& phase : mapping.phases) check_placement(program, phase);
-  return mapping;
+place::Result<Mapping> derive(const ir::Program& program, const Target& target, const Knobs& knobs, const Facts& facts) {
+  if (const place::Verdict fit = values_fit(knobs); !fit) return fit.refused();
+  place::Result<Mapping> mapping = universal(program, knobs, facts.aliases);
+  if (!mapping) return mapping;
+  const place::Result<Lanes> lanes = choose_lanes(program, *mapping, facts, target, knobs);
+  if (!lanes) return lanes.refused();
+  Mapping placed = *std::move(mapping);
+  put_on_lanes(program, placed, *lanes);
+  if (const place::Verdict used = all_used(program, placed, knobs); !used) return used.refused();
+  if (const place::Verdict allowed = legal(program, placed, facts, target); !allowed) return allowed.refused();
+  return placed;
 }
 
-Plan make_plan(const ir::Program& program, const std::string& text, const std::string& target, const Knobs& knobs,
+Plan make_plan(const ir::Program& program, const std::string& text, const Target& target, const Knobs& knobs,
                const Facts& facts) {
-  return {program.name, support::hash(text), target, knobs, facts, derive(program, target_named(target), knobs, facts)};
+  place::Result<Mapping> mapping = derive(program, target, knobs, facts);
+  if (!mapping) throw refusal(mapping.refused());
+  return {program.name, support::hash(text), target.name, knobs, facts, *std::move(mapping)};
 }
 
 std::vector<std::string> domain(const ir::Program& program, const Plan& plan) {
@@ -151,13 +156,16 @@ std::vector<std::string> mapping_lines(const ir::Program& program, const Plan& p
     lines.push_back(fmt::format("phase {}: {}; instances {}; {}", phase.name, place::print(phase.placement, program),
                                 instances.empty() ? "one" : "of " + instances, roots));
   }
+  std::vector<std::string> values;
   for (const auto& [value, home] : plan.mapping.homes)
-    lines.push_back(fmt::format("home {}: {}", ir::describe(program, value),
-                                home == Home::worker   ? "worker"
-                                : home == Home::launch ? "launch"
-                                                       : "reload"));
-  for (ir::ValueId v : plan.mapping.two_passes) lines.push_back(fmt::format("two passes: {}", ir::describe(program, v)));
-  for (std::string& line : streaming_lines(program)) lines.push_back(std::move(line));
+    values.push_back(fmt::format("home {}: {}", ir::describe(program, value),
+                                 home == Home::worker   ? "worker"
+                                 : home == Home::launch ? "launch"
+                                                        : "reload"));
+  for (ir::ValueId v : plan.mapping.two_passes) values.push_back(fmt::format("two passes: {}", ir::describe(program, v)));
+  // By their text: numbers in the arena may be others after a program is printed and read back.
+  std::sort(values.begin(), values.end());
+  lines.insert(lines.end(), values.begin(), values.end());
   return lines;
 }
 
@@ -165,23 +173,24 @@ std::string to_json(const ir::Program& program, const Plan& plan) {
   json j = body(program, plan);
   j["hash"] = support::hash(j.dump());
   // What it was chosen by is told, and does not bind who replays it.
-  const auto rounded = [](double us) { return std::round(us * 1000) / 1000; };
-  j["cost_us"] = nullptr;
-  if (!plan.candidates.empty())
-    j["cost_us"] = {{"compute", rounded(plan.cost.compute_us)},
-                    {"memory", rounded(plan.cost.memory_us)},
-                    {"start", rounded(plan.cost.start_us)},
-                    {"total", rounded(plan.cost.total_us)}};
+  j["cost_us"] = plan.candidates.empty() ? json() : cost_json(plan.candidates.front().cost);
   j["candidates"] = json::array();
-  for (const Plan::Priced& c : plan.candidates) j["candidates"].push_back({{"knobs", c.knobs}, {"cost_us", rounded(c.total_us)}});
+  for (const Plan::Priced& c : plan.candidates) j["candidates"].push_back({{"knobs", c.knobs}, {"cost_us", cost_json(c.cost)}});
+  j["not_tried"] = plan.left_out;
+  j["notes"] = streaming_lines(program);
   j["refusals"] = json::array();
-  for (const auto& [reason, count] : plan.refusals) j["refusals"].push_back({{"reason", reason}, {"count", count}});
+  for (const Refusal& r : plan.refusals)
+    j["refusals"].push_back({{"knobs", r.knobs},
+                             {"reason", place::name(r.refused.reason)},
+                             {"where", r.refused.where},
+                             {"witness", r.refused.witness}});
   return j.dump(2);
 }
 
 std::string to_text(const ir::Program& program, const Plan& plan) {
   std::string text = fmt::format("plan of {} for {}\n", plan.program, plan.target);
-  for (const std::string& line : mapping_lines(program, plan)) text += "  " + line + "\n";
+  for (const auto& lines : {mapping_lines(program, plan), streaming_lines(program)})
+    for (const std::string& line : lines) text += "  " + line + "\n";
   for (const auto& [knob, value] : plan.knobs) text += fmt::format("  knob {} = {}\n", knob, value);
   text += price_text(plan);
   text += "  domain:\n";

@@ -2,7 +2,6 @@
 // Mapping as text; replaying derives the Mapping again and refuses when anything differs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <map>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,12 @@
 #include "plan/knobs.h"
 
 namespace cosmati::plan {
+
+// A setting of the knobs that is not legal.
+struct Refusal {
+  Knobs knobs;
+  place::Refused refused;
+};
 
 struct Plan {
   std::string program;       // its name
@@ -22,19 +27,18 @@ struct Plan {
   // Of the shape it was chosen for; not part of what replays.
   struct Priced {
     Knobs knobs;
-    double total_us;
+    Cost cost;
     bool chosen;
   };
-  Cost cost = {};
-  std::vector<Priced> candidates = {};       // this one, then the others, the cheapest first
-  std::map<std::string, int> refusals = {};  // of candidates, by reason
+  std::vector<Priced> candidates = {};  // this one, then the others, the cheapest first
+  std::vector<Refusal> refusals = {};   // in the order in which they were tried
+  int left_out = 0;                     // settings that were not tried: pricing more is not worth the time
 };
 
-// The mapping that the knobs give, with the rule where they are silent. Throws Error{bad_knob}.
-Mapping derive(const ir::Program& program, const Target& target, const Knobs& knobs, const Facts& facts);
-// `program` has its replaces inlined; `text` is the printed program (for the hash). Nothing is priced.
-Plan make_plan(const ir::Program& program, const std::string& text, const std::string& target, const Knobs& knobs,
-               const Facts& facts);
+// The mapping that the knobs give, with the rule where they are silent, or why there is none.
+place::Result<Mapping> derive(const ir::Program& program, const Target& target, const Knobs& knobs, const Facts& facts);
+// `program` has its replaces inlined; `text` is the printed program (for the hash). Nothing is priced. Throws Error{bad_knob}.
+Plan make_plan(const ir::Program& program, const std::string& text, const Target& target, const Knobs& knobs, const Facts& facts);
 
 // What the arguments must satisfy for the plan to apply, one condition a string.
 std::vector<std::string> domain(const ir::Program& program, const Plan& plan);

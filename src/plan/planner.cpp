@@ -1,8 +1,8 @@
 // Candidates that give one mapping are one. What the knobs make of a program is legal or refused by the rules that also hold for
-// a user's own settings. SPDX-License-Identifier: Apache-2.0
+// a user's own settings.
+// SPDX-License-Identifier: Apache-2.0
 #include "plan/planner.h"
 
-#include <cosmati/error.h>
 #include <algorithm>
 
 #include "plan/candidates.h"
@@ -24,25 +24,26 @@ Planner::Planner(const ir::Program& program, const std::string& text, const Targ
     : name_(program.name), hash_(support::hash(text)), target_(target), facts_(facts) {
   std::size_t nodes = 0;
   const auto add = [&](const Knobs& knobs) {
-    Mapping mapping = derive(program, target, knobs, facts);
+    place::Result<Mapping> made = derive(program, target, knobs, facts);
+    if (!made) {
+      refusals_.push_back({knobs, made.refused()});
+      return;
+    }
+    Mapping mapping = *std::move(made);
     if (std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& c) { return c.mapping == mapping; })) return;
     kernel::Kernel k = target.priced ? lower(mapping) : kernel::Kernel{};
     nodes += k.exprs.size();
     candidates_.push_back({knobs, std::move(mapping), kernel::Work(std::move(k), target.rates)});
   };
   add(fixed);
+  if (candidates_.empty()) throw refusal(refusals_.front().refused);
   if (!target.priced || search == Search::rule) return;
-  const Mapping& first = candidates_.front().mapping;
-  const std::vector<Knobs> all =
-      candidate_knobs(program, first, choose_lanes(program, first, facts, target, fixed), facts, fixed);
-  for (const Knobs& knobs : all) {
-    if (candidates_.size() >= most_candidates || nodes >= most_nodes) break;
-    try {
+  const Mapping first = candidates_.front().mapping;
+  for (const Knobs& knobs : candidate_knobs(program, first, *choose_lanes(program, first, facts, target, fixed), facts, fixed)) {
+    if (candidates_.size() >= most_candidates || nodes >= most_nodes)
+      ++left_out_;
+    else
       add(knobs);
-    } catch (const Error& e) {
-      if (e.code != ErrorCode::bad_knob) throw;
-      ++refusals_[e.message];
-    }
   }
 }
 
@@ -62,13 +63,12 @@ std::size_t Planner::choose(const Shape& shape) const {
 Plan Planner::plan(const Shape& shape) const {
   const std::size_t chosen = choose(shape);
   const Candidate& c = candidates_[chosen];
-  Plan plan{name_, hash_, target_.name, c.knobs, facts_, c.mapping, {}, {}, refusals_};
+  Plan plan{name_, hash_, target_.name, c.knobs, facts_, c.mapping, {}, refusals_, left_out_};
   if (!target_.priced) return plan;
-  plan.cost = cost(c.work, shape, target_);
   for (std::size_t i = 0; i < candidates_.size(); ++i)
-    plan.candidates.push_back({candidates_[i].knobs, cost(candidates_[i].work, shape, target_).total_us, i == chosen});
+    plan.candidates.push_back({candidates_[i].knobs, cost(candidates_[i].work, shape, target_), i == chosen});
   std::stable_sort(plan.candidates.begin(), plan.candidates.end(), [](const Plan::Priced& a, const Plan::Priced& b) {
-    return std::pair(!a.chosen, a.total_us) < std::pair(!b.chosen, b.total_us);
+    return std::pair(!a.chosen, a.cost.total_us) < std::pair(!b.chosen, b.cost.total_us);
   });
   return plan;
 }

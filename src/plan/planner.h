@@ -3,7 +3,6 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -43,7 +42,8 @@ class Planner {
   const Target target_;
   const Facts facts_;
   std::vector<Candidate> candidates_;
-  std::map<std::string, int> refusals_;  // how often, by reason
+  std::vector<Refusal> refusals_;
+  int left_out_ = 0;
 };
 
 }  // namespace cosmati::plan

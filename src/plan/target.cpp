@@ -32,7 +32,12 @@ double cache_bytes(int level) {
 }
 
 Target common_core(std::string name, const Rates& rates, int workers) {
-  Target t{std::move(name), rates.register_bytes / 4, workers, true, rates};
+  Target t;
+  t.name = std::move(name);
+  t.lanes = rates.register_bytes / 4;
+  t.workers = workers;
+  t.priced = true;
+  t.rates = rates;
   t.cycles_per_us = 3000;
   t.start_us = 4;
   t.task_cycles = 40'000;
@@ -54,8 +59,10 @@ const Rates& rates_here() {
 }  // namespace
 
 Target target_named(const std::string& name, int workers) {
-  if (name == "sim") return {name, 8};
-  if (name != "cpu") return {name};
+  Target plain;
+  plain.name = name;
+  plain.lanes = name == "sim" ? 8 : 1;
+  if (name != "cpu") return plain;
   if (workers <= 0) workers = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   Target t = common_core(name, rates_here(), workers);
   for (int level = 0; level < kernel::cache_levels; ++level) t.caches[static_cast<std::size_t>(level)] = cache_bytes(level);

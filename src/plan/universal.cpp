@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "ir/describe.h"
 #include "ir/inline_replaces.h"
 #include "prove/prove.h"
 #include "support/check.h"
@@ -20,16 +21,19 @@ using ir::AxisSet;
 using ir::StreamId;
 using ir::TensorId;
 using ir::ValueId;
+using place::Reason;
+using place::Refused;
 
 class Universal {
  public:
   Universal(const ir::Program& program, const Knobs& knobs, const Aliases& aliases)
       : p_(program), knobs_(knobs), aliases_(aliases) {}
 
-  Mapping run() {
-    check_knobs(knobs_);
+  place::Result<Mapping> run() {
+    find_ranks();
     find_crosses();
     choose_splits();
+    if (refused_) return *refused_;
     split(false);
     keep_what_crosses_need();
     split(true);
@@ -38,6 +42,7 @@ class Universal {
     store_phases();
     choose_passes();
     choose_homes();
+    if (refused_) return *refused_;
     name_phases();
     return std::move(mapping_);
   }
@@ -87,6 +92,7 @@ class Universal {
       if (const auto* stream = std::get_if<StreamId>(&part->of)) walk_stream(*stream, seen, visit);
     if (const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node))
       for (AxisId axis : reduce->axes) walk_range(axis, seen, visit);
+    if constexpr (requires { visit.leave(v); }) visit.leave(v);
   }
   template <class Visit>
   void walk_range(AxisId axis, std::set<ValueId>& seen, const Visit& visit) const {
@@ -134,6 +140,41 @@ class Universal {
     return live;
   }
 
+  // ---- orders ----------------------------------------------------------------------------------------------------------
+  // Values by a walk from the stores that leaves operands first, and axes by name: numbers in the arena may be others after a
+  // program is printed and read back, and a plan must not depend on them.
+  void find_ranks() {
+    struct Ranks {
+      std::vector<std::size_t>& of;
+      std::size_t& next;
+      bool operator()(ValueId) const { return true; }
+      void leave(ValueId v) const { of[v.index] = next++; }
+    };
+    ranks_.assign(p_.values.size(), p_.values.size());
+    std::size_t next = 0;
+    walk_live(Ranks{ranks_, next});
+  }
+  // The parts of one reduction stand together.
+  std::vector<ValueId> in_order(const std::set<ValueId>& values) const {
+    const auto key = [&](ValueId v) {
+      const auto* part = std::get_if<ir::Part>(&p_[v].node);
+      const auto* of = part ? std::get_if<ValueId>(&part->of) : nullptr;
+      return of ? std::pair(ranks_[of->index], part->slot + 1) : std::pair(ranks_[v.index], std::uint32_t{0});
+    };
+    std::vector<ValueId> list(values.begin(), values.end());
+    std::stable_sort(list.begin(), list.end(), [&](ValueId a, ValueId b) { return key(a) < key(b); });
+    return list;
+  }
+  // Program axes first, in their own order.
+  std::vector<AxisId> in_order(const AxisSet& axes) const {
+    const auto key = [&](AxisId axis) {
+      return std::pair(std::find(p_.program_axes.begin(), p_.program_axes.end(), axis), std::string_view(p_[axis].name));
+    };
+    std::vector<AxisId> list(axes.begin(), axes.end());
+    std::stable_sort(list.begin(), list.end(), [&](AxisId a, AxisId b) { return key(a) < key(b); });
+    return list;
+  }
+
   // ---- reductions over program axes ------------------------------------------------------------------------------------
   void find_crosses() {
     walk_live([&](ValueId v) {
@@ -157,10 +198,10 @@ class Universal {
           return true;
         });
     }
-    for (ValueId v : kept) keep(v, "keep", [&](AxisId axis) { return p_[axis].program; });
+    for (ValueId v : in_order(kept)) keep(v, "keep", [&](AxisId axis) { return p_[axis].program; });
   }
   void keep_crosses() {
-    for (ValueId cross : crosses_)
+    for (ValueId cross : in_order(crosses_))
       if (!only_stored(cross)) keep(cross, "reduce", [](AxisId) { return true; });
   }
 
@@ -170,58 +211,57 @@ class Universal {
       if (!name.starts_with("split.") || value == "1") continue;
       for (std::uint32_t a = 0; a < p_.axes.size(); ++a)
         if (!p_.axes[a].piece && p_.axes[a].name == name.substr(6)) {
-          if (const std::string reason = no_split(AxisId{a}); !reason.empty())
-            throw Error(ErrorCode::bad_knob, p_.axes[a].where, fmt::format("{}: {}", name, reason),
-                        "leave it automatic, or name another axis");
+          if (std::optional<Refused> no = no_split(AxisId{a})) {
+            refused_ = Refused{no->reason, name, no->witness, p_.axes[a].where};
+            return;
+          }
           mapping_.splits[AxisId{a}] = std::stoi(value);
         }
     }
   }
 
-  // Why an axis cannot be cut, or empty. Its reductions then finish in phases of their own, before anything is stored.
-  std::string no_split(AxisId axis) const {
+  // Why an axis cannot be cut. Its reductions then finish in phases of their own, before anything is stored.
+  std::optional<Refused> no_split(AxisId axis) const {
     const std::string& name = p_[axis].name;
-    if (!ir::launch_level(p_, axis)) return fmt::format("the range of {} is not known when a launch starts", name);
-    std::string reason = fmt::format("nothing is reduced over {}", name);
+    std::optional<Refused> found;
+    const auto refuse = [&](Reason reason, std::string witness) {
+      if (!found) found = Refused{reason, "", std::move(witness)};
+    };
+    if (!ir::launch_level(p_, axis)) refuse(Reason::late_range, "that of " + name);
+    std::vector<const ir::Store*> in_place;
+    for (const ir::Store& store : p_.stores)
+      if (read_by_program(store.tensor)) in_place.push_back(&store);
+    if (in_place.size() > 1 || (in_place.size() == 1 && !reads_itself_after(axis, *in_place[0])))
+      refuse(Reason::stored_and_read, fmt::format("{} is both", p_[in_place[0]->tensor].name));
+    for (StreamId s : live_streams()) {
+      if (p_[s].axis == axis) refuse(Reason::streamed, fmt::format("a stream runs over {}", name));
+      for (const ir::Carry& carry : p_[s].carries)
+        if (ir::contains(carry.axes, axis)) refuse(Reason::streamed, fmt::format("a stream carries a value over {}", name));
+    }
+    bool reduced = false;
     walk_live([&](ValueId v) {
+      if (const auto* replace = std::get_if<ir::Replace>(&p_[v].node))
+        for (const auto& [replaced, index] : replace->binds)
+          if (replaced == axis) refuse(Reason::other_place, "axis " + name);
       const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node);
       if (!reduce || !ir::contains(reduce->axes, axis)) return true;
-      if (reason == fmt::format("nothing is reduced over {}", name)) reason.clear();
-      if (reduce->order == ir::Order::left) reason = fmt::format("a reduction over {} goes from left to right", name);
+      reduced = true;
       for (AxisId own : p_[v].axes)
         if (p_[own].piece || !ir::launch_level(p_, own))
-          reason = fmt::format("a reduction over {} is a value over {}, whose range is not known when a launch starts", name,
-                               p_[own].name);
+          refuse(Reason::late_range, fmt::format("a reduction over {} is a value over {}", name, p_[own].name));
       std::set<ValueId> inside;
       for (ValueId arg : reduce->args)
         walk(arg, inside, [&](ValueId u) {
           const AxisSet& axes = p_[u].axes;
           const bool piece = std::any_of(axes.begin(), axes.end(), [&](AxisId own) { return p_[own].piece.has_value(); });
           if (piece || std::holds_alternative<ir::Carried>(p_[u].node) || is_stream_result(u))
-            reason = fmt::format("a reduction over {} is inside a stream, or of its results", name);
+            refuse(Reason::streamed, fmt::format("a reduction over {} is inside a stream, or of its results", name));
           return true;
         });
       return true;
     });
-    walk_live([&](ValueId v) {
-      if (const auto* replace = std::get_if<ir::Replace>(&p_[v].node))
-        for (const auto& [replaced, index] : replace->binds)
-          if (replaced == axis) reason = fmt::format("a value over {} is read at another place of it", name);
-      return true;
-    });
-    const std::set<StreamId> running = live_streams();
-    for (StreamId s : running)
-      for (const ir::Carry& carry : p_[s].carries)
-        if (ir::contains(carry.axes, axis)) reason = fmt::format("a stream carries a value over {}", name);
-    for (StreamId s : running)
-      if (p_[s].axis == axis) reason = fmt::format("a stream runs over {}", name);
-    std::vector<const ir::Store*> in_place;
-    for (const ir::Store& store : p_.stores)
-      if (read_by_program(store.tensor)) in_place.push_back(&store);
-    if (in_place.size() > 1 || (in_place.size() == 1 && !reads_itself_after(axis, *in_place[0])))
-      reason = fmt::format("{} is stored and read, and parts of it would be stored while others are read",
-                           p_[in_place[0]->tensor].name);
-    return reason;
+    if (!reduced) refuse(Reason::not_reduced, "axis " + name);
+    return found;
   }
 
   // Whether all that an element of a store reads of the memory it is stored in is itself, when the reductions over `axis` are
@@ -255,8 +295,8 @@ class Universal {
       if (reduce && is_split(reduce->axes) && crosses(v) == over_program_axes) reductions.insert(v);
       return true;
     });
-    for (ValueId v : reductions)
-      mapping_.phases.push_back({"part_" + name_of(v), {p_[v].axes.begin(), p_[v].axes.end()}, {}, {PartRoot{v}}});
+    for (ValueId v : in_order(reductions))
+      mapping_.phases.push_back({"part_" + name_of(v), in_order(p_[v].axes), {}, {PartRoot{v}}});
   }
   bool is_split(const AxisSet& axes) const {
     return std::any_of(axes.begin(), axes.end(), [&](AxisId axis) { return mapping_.splits.count(axis) > 0; });
@@ -306,7 +346,7 @@ class Universal {
   template <class OnGrid>
   void keep(ValueId v, const char* what, const OnGrid& on_grid) {
     std::vector<AxisId> grid;
-    for (AxisId axis : p_[v].axes)
+    for (AxisId axis : in_order(p_[v].axes))
       if (ir::launch_level(p_, axis) && on_grid(axis)) grid.push_back(axis);
     mapping_.homes[v] = Home::launch;
     Phase* last = mapping_.phases.empty() ? nullptr : &mapping_.phases.back();
@@ -320,9 +360,9 @@ class Universal {
   }
 
   std::string name_of(ValueId v) const {
-    for (const auto& [name, value] : p_.names)
-      if (value == v) return name;
-    return "v" + std::to_string(v.index);
+    if (const std::string* name = ir::name_of(p_, v)) return *name;
+    const ir::Reduce* reduce = as_reduce(v);
+    return reduce ? p_[reduce->reducer].name : "value";
   }
 
   // ---- the instances, and the stores of reduced values -------------------------------------------------------------------
@@ -348,7 +388,7 @@ class Universal {
       if (!p_[store.value].done.empty()) continue;
       if (is_split(store_axes(store))) {
         std::vector<AxisId> grid = p_.program_axes;
-        for (AxisId axis : store_axes(store))
+        for (AxisId axis : in_order(store_axes(store)))
           if (mapping_.splits.count(axis) && !p_[axis].program) grid.push_back(axis);
         split_stores.push_back({"store_" + p_[store.tensor].name, grid, {}, {StoreRoot{i}}});
         continue;
@@ -369,7 +409,7 @@ class Universal {
     // With several such stores, each one's value is complete before the first of them writes.
     if (late.size() > 1)
       for (const Root& root : late) early_.insert(p_.stores[std::get<StoreRoot>(root).store].value);
-    for (ValueId v : early_) main.roots.push_back(FillRoot{v});
+    for (ValueId v : in_order(early_)) main.roots.push_back(FillRoot{v});
     main.roots.insert(main.roots.end(), late.begin(), late.end());
     for (StreamId s : late_streams) main.roots.push_back(StreamRoot{s});
     if (!main.roots.empty()) mapping_.phases.push_back(std::move(main));
@@ -382,8 +422,7 @@ class Universal {
       const ir::Store& store = p_.stores[i];
       if (store.stream || p_[store.value].done.empty()) continue;
       std::vector<AxisId> grid;
-      AxisSet all = store_axes(store);
-      for (AxisId axis : all)
+      for (AxisId axis : in_order(store_axes(store)))
         if (ir::launch_level(p_, axis)) grid.push_back(axis);
       mapping_.phases.push_back({"store_" + p_[store.tensor].name, grid, {}, {StoreRoot{i}}});
     }
@@ -521,10 +560,10 @@ class Universal {
       auto knob = knobs_.find("home." + name);
       if (value != v || knob == knobs_.end()) continue;
       if (knob->second == "reload") return;
-      if (!possible)
-        throw Error(ErrorCode::bad_knob, p_[v].where,
-                    fmt::format("home.{} = worker: {} has no axis that a worker loops over", name, name),
-                    "leave it automatic, or set it to reload");
+      if (!possible) {
+        refused_ = Refused{Reason::nothing_to_keep, "home." + name, ir::describe(p_, v), p_[v].where};
+        return;
+      }
       mapping_.homes[v] = Home::worker;
       return;
     }
@@ -561,23 +600,25 @@ class Universal {
   const Knobs& knobs_;
   const Aliases& aliases_;
   Mapping mapping_;
+  std::vector<std::size_t> ranks_;  // by value
   std::set<ValueId> crosses_;
   std::set<ValueId> early_;  // stored values that must be complete before the first store of the instance
   std::set<StreamId> entered_;
+  std::optional<Refused> refused_;
 };
 
 }  // namespace
 
-Mapping universal(const ir::Program& program, const Knobs& knobs, const Aliases& aliases) {
+place::Result<Mapping> universal(const ir::Program& program, const Knobs& knobs, const Aliases& aliases) {
   for (const auto& [name, value] : knobs) {
     if (!name.starts_with("home.")) continue;
-    bool known =
-        std::any_of(program.names.begin(), program.names.end(), [&](const auto& n) { return "home." + n.first == name; });
-    if (!known) {
-      check_knobs(knobs);
-      throw Error(ErrorCode::bad_knob, {}, fmt::format("{}: the program names no value `{}`", name, name.substr(5)),
-                  "home.NAME takes a name bound by `NAME = ...` in the program");
-    }
+    const auto called = [&](const auto& named) { return "home." + named.first == name; };
+    if (std::any_of(program.names.begin(), program.names.end(), called)) continue;
+    std::string known;
+    for (const auto& [own, of] : program.names) known += (known.empty() ? "" : ", ") + own;
+    return Refused{Reason::names_nothing, name,
+                   fmt::format("the program names no value `{}`, {}", name.substr(5),
+                               known.empty() ? "it names none" : "its values are " + known)};
   }
   return Universal(program, knobs, aliases).run();
 }

@@ -15,7 +15,8 @@ namespace cosmati::plan {
 // Pairs (in, out) of tensors that are exactly the same memory at launch.
 using Aliases = std::set<std::pair<ir::TensorId, ir::TensorId>>;
 
-// `program` has its replaces inlined. Throws Error{bad_knob} for a home that is impossible.
-Mapping universal(const ir::Program& program, const Knobs& knobs, const Aliases& aliases);
+// `program` has its replaces inlined. Refused: homes and splits that are impossible. Throws Error{not_supported} for a program
+// that no mapping can run.
+place::Result<Mapping> universal(const ir::Program& program, const Knobs& knobs, const Aliases& aliases);
 
 }  // namespace cosmati::plan

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "prove/accesses.h"
 
@@ -107,13 +108,13 @@ place::Result<std::vector<place::Segment>> store_owner(const ir::Program& progra
 place::Verdict offsets_fit(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& strides,
                            std::int64_t element_bytes, int bits) {
   if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return place::Legal{};
-  const std::int64_t limit = std::int64_t{1} << (bits - 1);
-  std::int64_t up = 0, down = 0;  // bytes from the first element, either way
+  const std::int64_t limit = std::numeric_limits<std::int64_t>::max() >> (64 - bits);  // the largest that fits
+  std::int64_t up = 0, down = 0;                                                       // bytes from the first element, either way
   for (std::size_t d = 0; d < extents.size(); ++d) {
     std::int64_t bytes = 0;
     std::int64_t& side = strides[d] < 0 ? down : up;
     if (__builtin_mul_overflow(extents[d] - 1, strides[d], &bytes) || __builtin_mul_overflow(bytes, element_bytes, &bytes) ||
-        bytes <= -limit || bytes >= limit || (side += std::abs(bytes)) >= limit)
+        bytes < -limit || __builtin_add_overflow(side, std::abs(bytes), &side) || side > limit)
       return Refused{Reason::offset_overflow, fmt::format("dimension {}", d),
                      fmt::format("{} elements of stride {} and {} bytes", extents[d], strides[d], element_bytes)};
   }

@@ -83,11 +83,11 @@ class Lanes(ToolTest):
             (causal, ["tile.i=2"], "the range of t depends on i"),
             (causal, ["lane_axes=t,t"], "names t twice"),
             (causal, ["lane_axes=z"], "the program has no axis z"),
-            ("softmax", ["lane_axes=row,col"], "lane_axes names col, but row comes first in phase instances, and row, which tells instances apart"),
-            ("softmax", ["lane_axes=col,row"], "lane_axes names row, but col comes first in phase instances, and row, which tells instances apart"),
+            ("softmax", ["lane_axes=row,col"], "lane_axes names col: an axis that tells instances apart shares its lanes with no other: row comes first"),
+            ("softmax", ["lane_axes=col,row"], "col comes first in phase instances, and row tells instances apart there"),
             ("softmax", ["lane_axes=col,row", "lanes=1"], "lane_axes names row"),
             (causal, ["chunk.t=4"], "does not tell instances apart"),
-            (causal, ["lanes=3"], "cannot be `3`"),
+            (causal, ["lanes=3"], "`3` is none of 1 | 2 | 4"),
         ):
             knobs = [part for option in options for part in ("--set", option)]
             error = self.refused(program, *knobs, x=x)

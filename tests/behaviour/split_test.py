@@ -77,11 +77,14 @@ class Split(unittest.TestCase):
         self.assertIn("parts of ", text)
 
     def test_what_cannot_be_split_is_refused(self):
+        ordered = self.path / "ordered.tile"
+        ordered.write_text("program ordered(in x: f32[row, col], out y: f32[row]) {\n  parallel row { y[row] = sum(x, col, order: left) }\n}\n")
         cases = (
             ("linear_recurrence", ("a=f32[2,3,4]:zeros", "x=f32[2,3,4]:zeros"), "split.t=2", "a stream runs over t"),
-            ("transpose", ("x=f32[2,3]:zeros",), "split.i=2", "nothing is reduced over i"),
+            ("transpose", ("x=f32[2,3]:zeros",), "split.i=2", "nothing is reduced over the axis: axis i"),
             ("softmax", ("x=f32[2,3]:zeros",), "split.nowhere=2", "the program has no axis nowhere"),
-            ("softmax", ("x=f32[2,3]:zeros",), "split.col=4096", "1..1024"),
+            ("softmax", ("x=f32[2,3]:zeros",), "split.col=4096", "`4096` is none of 1..1024"),
+            (str(ordered), ("x=f32[2,3]:zeros",), "split.col=2", "a reduction in the order of its elements is spread over workers"),
         )
         for program, arguments, knob, reason in cases:
             with self.subTest(program=program, knob=knob):

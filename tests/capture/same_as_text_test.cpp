@@ -8,12 +8,41 @@
 
 #include <gtest/gtest.h>
 
+#include "library/proofs.h"
+#include "plan/plan.h"
+#include "runtime/bind.h"
+
 namespace cosmati {
 namespace {
 
 Program of_page(const std::string& name) { return load("tests/programs/language_page.tile:" + name); }
 
 using Types = std::vector<std::pair<std::string, DType>>;
+
+// A plan of the captured program replays on its own text: whatever is cut into parts, no number of the arena stands in it.
+void expect_plans_replay(const Program& captured, const Types& types, const std::vector<std::pair<std::string, int>>& packs) {
+  const Program printed = parse(print(captured, types, packs)).front();
+  const auto ours =
+      runtime::Instances(captured, library::proofs()).get({{types.begin(), types.end()}, {packs.begin(), packs.end()}});
+  const auto theirs = runtime::Instances(printed, library::proofs()).get({});
+  plan::Facts facts;
+  for (const ir::Tensor& tensor : ours->inlined.tensors) facts.unit_stride.emplace_back(tensor.dims.size(), true);
+  const plan::Target target = plan::target_named("sim");
+  std::vector<plan::Knobs> settings = {{}, {{"lanes", "1"}}};
+  for (const ir::Axis& axis : ours->inlined.axes)
+    if (!axis.piece)
+      for (const char* knob : {"split.", "tile."}) settings.push_back({{knob + axis.name, "3"}});
+  for (const plan::Knobs& knobs : settings) {
+    const place::Result<plan::Mapping> made = plan::derive(ours->inlined, target, knobs, facts);
+    const place::Result<plan::Mapping> again = plan::derive(theirs->inlined, target, knobs, facts);
+    ASSERT_EQ(bool(made), bool(again)) << place::print((made ? again : made).refused());
+    if (!made) continue;
+    const plan::Plan kept = plan::make_plan(ours->inlined, "", target, knobs, facts);
+    const plan::Plan derived = plan::make_plan(theirs->inlined, "", target, knobs, facts);
+    EXPECT_NO_THROW(plan::require_same(theirs->inlined, derived, plan::to_json(ours->inlined, kept)));
+  }
+}
+
 void expect_same(const Program& captured, const Program& text, const Types& types = {{"T", f32}},
                  const std::vector<std::pair<std::string, int>>& packs = {}) {
   EXPECT_EQ(print(captured, types, packs), print(text, types, packs));
@@ -26,6 +55,7 @@ void expect_same(const Program& captured, const Program& text, const Types& type
     EXPECT_EQ(ours[i].shape, theirs[i].shape) << ours[i].name;
     EXPECT_EQ(ours[i].has_default, theirs[i].has_default) << ours[i].name;
   }
+  expect_plans_replay(captured, types, packs);
 }
 
 TEST(SameAsText, Softmax) {
@@ -365,6 +395,24 @@ TEST(SameAsText, OperatorsIntegersAndScalars) {
     });
   });
   expect_same(p, parse(text)[0], {{"T", i8}, {"U", f16}});
+}
+
+// Nothing has a name here: what the phases are called, and their order, follow from the program.
+TEST(SameAsText, PlansOfUnnamedValuesReplay) {
+  const Program p = program("p", [] {
+    Axis row{"row"}, col{"col"};
+    auto x = input<f32>("x", {row, col}), dy = input<f32>("dy", {row, col});
+    auto dx = output<f32>("dx", {row, col}), dgamma = output<f32>("dgamma", {col}), dbeta = output<f32>("dbeta", {col});
+    parallel(row, [&] {
+      auto moments = mean_var(x, col);
+      Tile scaled = (x - std::get<0>(moments)) * rsqrt(std::get<1>(moments) + 1e-5);
+      Tile top = max(dy, col), bottom = min(x, col);
+      dgamma(col) = sum(dy * scaled + bottom, row);
+      dbeta(col) = sum(exp(dy - top), row) + sum(x, row);
+      dx(row, col) = scaled * sum(exp(dy - top) * scaled, col) + bottom;
+    });
+  });
+  expect_plans_replay(p, {}, {});
 }
 
 TEST(SameAsText, EqualLabelsAreRenamedByThePrinter) {

@@ -299,7 +299,7 @@ class Execution {
       const Arrays huge = arrays(owned->inputs, layouts, Poison::huge);
       call(*sim, huge, "sim");
       same(simulated, huge, "poison matters", "sim beside NaN and beside 1e30");
-      check_files(*sim, program, before, options);
+      check_files(*sim, program, again, before, options);
     } catch (const Error& e) {
       fail(fmt::format("after the simulator: {}", name(e.code)), e.what());
     } catch (Found& found) {
@@ -308,12 +308,18 @@ class Execution {
     }
   }
 
-  // The kernel's text reads back; the plan replays.
-  void check_files(const Function& f, const Program& program, const Arrays& a, Options options) {
+  // The kernel's text reads back; the plan replays, on the printed program too.
+  void check_files(const Function& f, const Program& program, const Program& printed, const Arrays& a, Options options) {
     const std::string kernel = f.emit(a.arguments, "kernel");
     if (kernel::print(kernel::parse(kernel)) != kernel) fail("kernel text differs", kernel);
     options.plan = f.plan(a.arguments);
     if (Function(program, Device::sim(), options).plan(a.arguments) != *options.plan) fail("plan differs", *options.plan);
+    if (&on_cpu_as(options, program, printed) != &printed) return;  // its knobs are about names that it may not have
+    try {
+      static_cast<void>(Function(printed, Device::sim(), options).plan(a.arguments));
+    } catch (const Error& e) {
+      fail("plan differs on the printed program", e.what());
+    }
   }
 
   const Case& c_;

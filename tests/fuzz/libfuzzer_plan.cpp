@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     const plan::Facts facts{{{false, true}, {false, true}}, {}};
-    const plan::Plan derived = plan::make_plan(program, "softmax", "sim", plan::knobs_of(text), facts);
+    const plan::Plan derived = plan::make_plan(program, "softmax", plan::target_named("sim"), plan::knobs_of(text), facts);
     plan::require_same(program, derived, text);
   } catch (const Error&) {
   }

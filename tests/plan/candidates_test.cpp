@@ -1,0 +1,226 @@
+// Every shipped program and every program of the language page under the planner's candidates, at small shapes with ragged tails:
+// right by the rule of the language on the simulator and the CPU, and the same bits on both. A seeded sample of the candidates,
+// or all of them where COSMATI_TEST_ALL is set. And plans replay: the same plan, the same code, the same bits.
+// SPDX-License-Identifier: Apache-2.0
+#include <cosmati/cosmati.h>
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include "backends/registry.h"
+#include "library/judge.h"
+#include "library/proofs.h"
+#include "library/random_inputs.h"
+#include "lower/lower.h"
+#include "plan/planner.h"
+#include "runtime/bind.h"
+#include "runtime/kernel.h"
+
+namespace cosmati::plan {
+namespace {
+
+constexpr std::uint64_t seed = 4;
+constexpr std::size_t sampled = 3;
+
+bool has_cpu() {
+  for (const backends::Backend& b : backends::list())
+    if (b.name == "cpu") return b.present;
+  return false;
+}
+
+// A program at small arguments that leave a tail everywhere.
+struct Subject {
+  Program program;
+  std::shared_ptr<const runtime::Instance> instance;
+  library::OwnedInputs before;
+  Facts facts;
+  kernel::Shape shape;
+  library::Reference reference;
+  std::vector<Knobs> candidates;
+
+  explicit Subject(Program of) : program(std::move(of)) {
+    const runtime::Instances instances(program, library::proofs());
+    instance = instances.get(language::sample_bindings(program.source().signature()).at(0));
+    const ir::Program& p = instance->program;
+    for (std::uint64_t attempt = 0; attempt < 20000; ++attempt) {
+      auto drawn = library::random_inputs(p, seed * 100'000 + attempt, 21);
+      if (!drawn || !ragged(drawn->inputs)) continue;
+      before = std::move(*drawn);
+      break;
+    }
+    if (before.storage.empty()) throw std::runtime_error(p.name + " has no arguments with ragged tails");
+    facts = runtime::facts_of(before.inputs.tensors, {});
+    shape = runtime::shape_of(instance->program, before.inputs);
+    reference = library::reference(p, before.inputs);
+    const Planner planner(
+        instance->inlined, "text", example_target(), {{"lanes", "8"}}, facts,
+        [&](const Mapping& mapping) { return kernel::expand(lower::lower(instance->inlined, mapping, facts)); },
+        Planner::Search::all);
+    for (std::size_t i = 0; i < planner.size(); ++i) candidates.push_back(planner.knobs(i));
+  }
+
+  // At least three instances, and over every axis of dimensions beside them, where the caller chooses its extent, more elements
+  // than one vector of eight and no multiple of it.
+  bool ragged(const oracle::Inputs& inputs) const {
+    const ir::Program& p = instance->program;
+    std::int64_t instances = 1, points = 1;
+    bool tails = true, any = false;
+    for (std::size_t a = 0; a < p.axes.size(); ++a) {
+      const std::int64_t extent = inputs.extents[a];
+      points *= std::max<std::int64_t>(1, extent);
+      if (p.axes[a].program) instances *= extent;
+      if (p.axes[a].hi || p.axes[a].piece || !p.axes[a].in_dims) continue;
+      any = any || extent > 8;
+      tails = tails && extent > 0 && extent % 8 != 0;
+    }
+    for (const TensorView& view : inputs.tensors) tails = tails && view.elements() > 0;
+    return instances >= 3 && tails && (any || p.axes.size() < 2) && points <= 60'000;
+  }
+
+  Arguments arguments(library::OwnedInputs& own) const {
+    const ir::Program& p = instance->program;
+    Arguments list;
+    for (std::size_t t = 0; t < p.tensors.size(); ++t) {
+      own.inputs.tensors[t].data = own.storage[t].data();
+      list.emplace_back(p.tensors[t].name, own.inputs.tensors[t]);
+    }
+    for (std::size_t s = 0; s < p.scalars.size(); ++s) {
+      if (p.scalars[s].fallback) continue;
+      if (is_float(p.scalars[s].dtype))
+        list.emplace_back(p.scalars[s].name, own.inputs.scalars[s].f);
+      else
+        list.emplace_back(p.scalars[s].name, own.inputs.scalars[s].i);
+    }
+    return list;
+  }
+
+  // The bytes of the outputs, which are poison before; judged.
+  std::vector<std::vector<char>> run(const Function& f, const std::string& what) const {
+    library::OwnedInputs own = before;
+    const ir::Program& p = instance->program;
+    for (std::size_t t = 0; t < p.tensors.size(); ++t)
+      if (p.tensors[t].access == ir::Access::out) std::memset(own.storage[t].data(), 0xff, own.storage[t].size());
+    f(arguments(own));
+    std::vector<TensorView> got;
+    std::vector<std::vector<char>> bytes;
+    for (std::size_t t = 0; t < p.tensors.size(); ++t)
+      if (p.tensors[t].access != ir::Access::in) {
+        got.push_back(own.inputs.tensors[t]);
+        bytes.push_back(own.storage[t]);
+      }
+    for (const Judgement& j : library::judge(p, reference, got))
+      EXPECT_TRUE(j.ok) << p.name << " " << what << ": " << j.output << " is " << j.got << ", not " << j.expected;
+    return bytes;
+  }
+};
+
+const std::vector<Subject>& subjects() {
+  static const std::vector<Subject> made = [] {
+    std::vector<Subject> all;
+    for (const Program& program : load_all("tests/programs/language_page.tile")) all.emplace_back(program);
+    for (const std::string& name : shipped_programs()) all.emplace_back(load(name));
+    return all;
+  }();
+  return made;
+}
+
+std::string text_of(const Knobs& knobs) {
+  std::string text;
+  for (const auto& [knob, value] : knobs) text += " " + knob + "=" + value;
+  return text;
+}
+
+Options options_of(const Knobs& knobs) {
+  Options options;
+  options.cache = "";
+  options.knobs = {knobs.begin(), knobs.end()};
+  return options;
+}
+
+// Exactly this candidate: knobs alone leave the rest to the planner of the device.
+Options exactly(const Subject& subject, const Knobs& knobs, const std::string& device) {
+  Options options = options_of({});
+  const ir::Program& p = subject.instance->inlined;
+  options.plan = to_json(p, make_plan(p, language::print(subject.instance->program), target_named(device), knobs, subject.facts));
+  return options;
+}
+
+TEST(Candidates, EachIsRightOnEveryDevice) {
+  std::mt19937_64 random(seed);
+  const bool all = std::getenv("COSMATI_TEST_ALL") != nullptr;
+  std::size_t ran = 0, programs = 0;
+  for (const Subject& subject : subjects()) {
+    const Program& program = subject.program;
+    std::vector<Knobs> candidates = subject.candidates;
+    std::shuffle(candidates.begin() + 1, candidates.end(), random);
+    if (!all && candidates.size() > sampled) candidates.resize(sampled);
+    ++programs;
+    for (const Knobs& knobs : candidates) {
+      ++ran;
+      const auto simulated =
+          subject.run(Function(program, Device::sim(), exactly(subject, knobs, "sim")), "on sim" + text_of(knobs));
+      if (!has_cpu()) continue;
+      const auto compiled =
+          subject.run(Function(program, Device::cpu(2), exactly(subject, knobs, "cpu")), "on cpu" + text_of(knobs));
+      EXPECT_EQ(simulated == compiled, true) << program.name() << text_of(knobs) << ": sim and cpu differ";
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GE(programs, 50u);
+  EXPECT_GE(ran, programs * 2);
+}
+
+TEST(Candidates, APlanReplaysExactly) {
+  const Device device = has_cpu() ? Device::cpu(2) : Device::sim();
+  for (const Subject& subject : subjects()) {
+    const Program& program = subject.program;
+    library::OwnedInputs own = subject.before;
+    const Arguments arguments = subject.arguments(own);
+    const Function first(program, device, options_of(subject.candidates[seed % subject.candidates.size()]));
+    Options replay = options_of({});
+    replay.plan = first.plan(arguments);
+    const Function second(program, device, replay);
+    const auto replayed = [&](const Function& f) {
+      auto json = nlohmann::json::parse(f.plan(arguments));
+      return json["hash"].dump() + json["mapping"].dump() + json["knobs"].dump();
+    };
+    EXPECT_EQ(replayed(second), replayed(first)) << program.name();
+    EXPECT_EQ(second.emit(arguments, "kernel"), first.emit(arguments, "kernel")) << program.name();
+    EXPECT_EQ(subject.run(first, "planned") == subject.run(second, "replayed"), true) << program.name();
+  }
+}
+
+TEST(Candidates, APlanForAnotherProgramOrOutsideItsDomainIsRefused) {
+  const Subject softmax(load("softmax")), other(load("log_softmax"));
+  library::OwnedInputs own = softmax.before, others = other.before;
+  Options replay = options_of({});
+  replay.plan = Function(softmax.program, Device::sim(), options_of({})).plan(softmax.arguments(own));
+  const auto refusal = [&](const Program& program, const Arguments& arguments) -> std::string {
+    try {
+      static_cast<void>(Function(program, Device::sim(), replay).plan(arguments));
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code, ErrorCode::bad_plan);
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refusal(other.program, other.arguments(others)), testing::HasSubstr("the plan's program is"));
+  // Its domain: unit strides of the last dimensions.
+  Arguments strided = softmax.arguments(own);
+  TensorView& x = std::get<TensorView>(strided[0].second);
+  x.shape = {3, 3}, x.strides = {6, 2};
+  std::get<TensorView>(strided[1].second).shape = {3, 3};
+  std::get<TensorView>(strided[1].second).strides = {3, 1};
+  EXPECT_THAT(refusal(softmax.program, strided), testing::HasSubstr("stride(x, 1) == 1 or extent <= 1"));
+  // Of the device that it was made for.
+  if (has_cpu()) {
+    EXPECT_THROW(static_cast<void>(Function(softmax.program, Device::cpu(), replay).plan(softmax.arguments(own))), Error);
+  }
+}
+
+}  // namespace
+}  // namespace cosmati::plan
