@@ -457,7 +457,7 @@ class General final : public Accumulator {
         else if (adds(k))
           state[k].err = std::max(state[k].err, beside_infinity(t, state[k].f, sum.size));
         else if (state[k].err > 0)
-          state[k].err = 2 * state[k].err + n * unit * std::fabs(state[k].f);
+          state[k].err = std::isfinite(state[k].f) ? 2 * state[k].err + n * unit * std::fabs(state[k].f) : infinity;
       }
     state[width_] = {static_cast<double>(count), 0, 0};
     finish_.run(state, results);

@@ -398,5 +398,17 @@ TEST(Bounds, AnInfiniteSumIsUncertainWhereTheRestMayOverflow) {
   }
 }
 
+// The power of a negative number is NaN beside an exponent that may be 4: so may be all that a reducer makes of it.
+TEST(Bounds, WhatMayBeNanStaysUncertainInAReducerOfTheUser) {
+  Case c(
+      "reducer spread(x) {\n  identity lo = inf, hi = -inf\n  lift lo = x, hi = x\n"
+      "  merge lo = minimum(a.lo, b.lo), hi = maximum(a.hi, b.hi)\n  finish hi - lo\n}\n"
+      "program p(in x: f32[], in s: f32[i], out y: f32[]) {\n  parallel {\n"
+      "    u = pow(x, 4 + sum(s, i))\n    axis t = 2\n    y[] = spread(u + f32(t), t)\n  }\n}\n");
+  const Result r = c.tensor("x", {}, {-0.5}).tensor("s", {3}, {1, 1e-9, -1}).tensor("y", {}).run();
+  EXPECT_TRUE(std::isnan(r.outputs[0].values[0].f));
+  EXPECT_EQ(r.outputs[0].error[0], inf);
+}
+
 }  // namespace
 }  // namespace cosmati::oracle
