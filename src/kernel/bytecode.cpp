@@ -133,7 +133,7 @@ class Assembler {
     if (op == Op::bits) return Code::reinterpret;
     for (const FastOp& f : fast_ops)
       if (f.type == argument && f.op == op) return f.code;
-    if (ops::info(op).kind == ops::Kind::primitive) return Code::reference;
+    if (ops::info(op).kind == ops::Kind::primitive || op == Op::ldexp) return Code::reference;
     if (argument == DType::f64_) return Code::library;
     throw InternalError(fmt::format("simulator: kernel {}: {} on {} is not expanded", k_.name, ops::name(op), name(argument)));
   }
@@ -171,6 +171,8 @@ class Assembler {
     block(x.otherwise);
     code_[over].buffer_or_target = here();
   }
+
+  void statement(const Prefetch&) {}
 
   void statement(const Store& x) {
     const Slots offset = value(x.ref.offset), stored = value(x.value);

@@ -34,7 +34,7 @@ constexpr Row rows[] = {
 
 // What executors call for f64.
 constexpr Op c_library[] = {Op::exp, Op::exp2, Op::expm1, Op::log, Op::log2, Op::log1p,
-                            Op::sin, Op::cos,  Op::tanh,  Op::erf, Op::pow};
+                            Op::sin, Op::cos,  Op::tanh,  Op::erf, Op::pow,  Op::ldexp};
 
 class Expander {
  public:
@@ -57,6 +57,7 @@ class Expander {
                        store.value = expression(store.value, out);
                        if (store.guard) store.guard = expression(*store.guard, out);
                      },
+                     [&](Prefetch& prefetch) { prefetch.ref.offset = expression(prefetch.ref.offset, out); },
                  },
                  node);
       k_.stmts[s.index].node = std::move(node);
@@ -103,14 +104,14 @@ class Expander {
       if (!is_narrow_float(argument) && !is_narrow_float(result)) return std::nullopt;
       if (const Const* value = std::get_if<Const>(&k_[apply.args[0]].node); value && is_float(result))
         return builder_.constant(result, ops::cast(argument, result, {.f = value->f, .i = value->i}).f);
-      Code code(builder_, out);
+      Code code(builder_, out, native_);
       return expand_cast(code, native_, result, code.let("x", {&code, apply.args[0]})).id;
     }
     if (argument == DType::f64_ && std::find(std::begin(c_library), std::end(c_library), apply.op) != std::end(c_library))
       return std::nullopt;
     for (const Row& row : rows) {
       if (row.op != apply.op) continue;
-      Code code(builder_, out);
+      Code code(builder_, out, native_);
       Value args[3];
       for (std::size_t i = 0; i < apply.args.size(); ++i) args[i] = code.let("x", {&code, apply.args[i]});
       return row.expansion(code, args).id;

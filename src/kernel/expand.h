@@ -18,7 +18,8 @@ struct Value {
 
 class Code {
  public:
-  Code(Builder& builder, Block& block) : builder_(builder), block_(block) {}
+  Code(Builder& builder, Block& block, Native native) : native(native), builder_(builder), block_(block) {}
+  const Native native;
   Value number(DType dtype, double value);
   Value integer(DType dtype, std::int64_t value);
   Value let(const char* name, Value v) { return {this, builder_.let(block_, name, v.id)}; }

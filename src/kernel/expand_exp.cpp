@@ -29,6 +29,7 @@ Value power_of_two(Code& c, Value t) {
 
 // m * 2^n, rounded once, for any n that exp_min and exp_max allow; the product with the first factor is exact.
 Value scale(Code& c, Value m, Value t) {
+  if (c.native.ldexp) return c.apply(Op::ldexp, {m, t - magic});
   const Value n = c.let("n_bits", c.bits(DType::i32_, t));
   const Value half = c.let("n_half", n >> 1);
   const Value first = c.bits(DType::f32_, (half << 23) + static_cast<double>(one_bits));
@@ -69,6 +70,16 @@ Value clamped(Code& c, Value x, double lo, double hi) {
 }  // namespace
 
 Value expand_exp(Code& c, const Value* x) { return exp_in_range(c, clamped(c, x[0], exp_min, exp_max)); }
+
+// In f64, which holds every product. Beyond the clamp a product is 0 or infinite as at it; an infinite n multiplies as itself.
+// An instruction may let an infinite n win over a NaN.
+Value expand_ldexp(Code& c, const Value* xn) {
+  if (c.native.ldexp) return where(c.apply(Op::ne, {xn[0], xn[0]}), xn[0], c.apply(Op::ldexp, {xn[0], xn[1]}));
+  const Value n = c.let("n", c.apply(Op::floor, {xn[1]}));
+  const Value exponent = c.cast(DType::i64_, clamped(c, n, -400, 400)) + 1023;
+  const Value product = c.cast(DType::f64_, xn[0]) * c.bits(DType::f64_, exponent << 52);
+  return c.cast(DType::f32_, product) * where(abs(n) < infinity, 1, where(n < 0, 0, n));
+}
 
 Value expand_exp2(Code& c, const Value* x) {
   const Value y = clamped(c, x[0], -151, 129);

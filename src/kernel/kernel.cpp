@@ -78,9 +78,9 @@ std::optional<ExprId> identity(const Kernel& k, Op op, const std::vector<ExprId>
   }
 }
 
-constexpr std::string_view reserved_words[] = {"kernel", "param", "buffer", "phase", "groups", "let",  "for",
-                                               "in",     "carry", "gives",  "next",  "if",     "else", "group",
-                                               "worker", "lane",  "lanes",  "true",  "false",  "and",  "or"};
+constexpr std::string_view reserved_words[] = {
+    "kernel", "param", "buffer", "phase", "groups", "let",  "for",   "in",  "carry", "gives",    "next",           "if",
+    "else",   "group", "worker", "lane",  "lanes",  "true", "false", "and", "or",    "prefetch", "prefetch_write", "past_caches"};
 
 std::string sanitised(const std::string& name) {
   std::string s;
@@ -207,9 +207,9 @@ ExprId Builder::let(Block& block, const std::string& name, ExprId value) {
   return var(v);
 }
 
-void Builder::store(Block& block, BufferId buffer, ExprId offset, ExprId value, std::optional<ExprId> guard) {
+void Builder::store(Block& block, BufferId buffer, ExprId offset, ExprId value, std::optional<ExprId> guard, bool past_caches) {
   if (guard && is_constant(k_, *guard, 1)) guard = std::nullopt;
-  block.push_back(statement(Store{{buffer, offset}, value, guard}));
+  block.push_back(statement(Store{{buffer, offset}, value, guard, past_caches}));
 }
 
 StmtId Builder::statement(StmtNode node) {

@@ -90,8 +90,13 @@ struct Store {
   Ref ref;
   ExprId value;
   std::optional<ExprId> guard;  // nothing is written where it is false
+  bool past_caches = false;     // it is not read again soon: where the machine can, it goes to memory without a place in caches
 };
-using StmtNode = std::variant<Let, For, If, Store>;
+struct Prefetch {  // a hint: the element will be read or written soon. It may lie anywhere, outside the buffer too.
+  Ref ref;
+  bool write = false;
+};
+using StmtNode = std::variant<Let, For, If, Store, Prefetch>;
 struct Stmt {
   StmtNode node;
 };
@@ -167,7 +172,8 @@ class Builder {
   VarId fresh(const std::string& name, DType dtype);  // named by unique_name
   // Binds `value` unless it is a leaf already; the result is a leaf and may be used many times.
   ExprId let(Block& block, const std::string& name, ExprId value);
-  void store(Block& block, BufferId buffer, ExprId offset, ExprId value, std::optional<ExprId> guard = {});
+  void store(Block& block, BufferId buffer, ExprId offset, ExprId value, std::optional<ExprId> guard = {},
+             bool past_caches = false);
   StmtId statement(StmtNode node);
   Kernel& kernel() { return k_; }
 
@@ -184,6 +190,7 @@ Kernel parse(const std::string& text);           // throws cosmati::Error{syntax
 void verify(const Kernel& k, const char* pass);  // throws InternalError naming the pass, with the text
 struct Native {                                  // what a backend has instructions for
   bool half = false;                             // conversions between f16 and f32
+  bool ldexp = false;                            // ldexp on f32, of what is no NaN or by a finite n
 };
 // Replaces every expanded operation (exp, log, ...) and the conversions a backend does not have by primitives.
 Kernel expand(Kernel k, Native native = {});

@@ -262,7 +262,13 @@ class Parser {
   StmtId statement(int depth) {
     open(depth);
     const int number = line_->number;
-    StmtNode node = accept("let") ? let() : accept("for") ? loop(depth) : accept("if") ? condition(depth) : store();
+    StmtNode node = accept("let")              ? let()
+                    : accept("for")            ? loop(depth)
+                    : accept("if")             ? condition(depth)
+                    : accept("prefetch")       ? prefetch(false)
+                    : accept("prefetch_write") ? prefetch(true)
+                    : accept("past_caches")    ? store(true)
+                                               : store(false);
     k_.stmts.push_back({std::move(node)});
     stmt_lines_.push_back(number);
     return StmtId{static_cast<std::uint32_t>(k_.stmts.size() - 1)};
@@ -328,8 +334,17 @@ class Parser {
     return f;
   }
 
-  StmtNode store() {
+  StmtNode prefetch(bool write) {
+    const std::string n = name();
+    word("[");
+    const Ref ref = subscript(n);
+    close();
+    return Prefetch{ref, write};
+  }
+
+  StmtNode store(bool past_caches) {
     Store s;
+    s.past_caches = past_caches;
     const std::string n = name();
     word("[");
     s.ref = subscript(n);

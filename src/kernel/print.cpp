@@ -96,8 +96,9 @@ class Printer {
               [&](const Store& x) {
                 std::string s = ref(x.ref) + " = " + text(x.value, precedence_loosest);
                 if (x.guard) s += " if " + text(*x.guard, precedence_loosest);
-                line(depth, s);
+                line(depth, (x.past_caches ? "past_caches " : "") + s);
               },
+              [&](const Prefetch& x) { line(depth, (x.write ? "prefetch_write " : "prefetch ") + ref(x.ref)); },
           },
           k_[s].node);
   }

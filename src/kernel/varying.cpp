@@ -56,6 +56,7 @@ class Marker {
                        expr(x.value);
                        if (x.guard) expr(*x.guard);
                      },
+                     [&](const Prefetch& x) { expr(x.ref.offset); },
                  },
                  k_[s].node);
   }

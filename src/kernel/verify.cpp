@@ -296,6 +296,10 @@ class Checker {
     guard(x.guard, b.name);
   }
 
+  void statement(const Prefetch& x, std::vector<VarId>&) {
+    ref(x.ref, x.write ? "written" : "read", x.write ? Buffer::Access::read : Buffer::Access::write);
+  }
+
   // ---- uniformity ----
   void uniform(const Block& b) {
     for (StmtId s : b) {
@@ -315,6 +319,7 @@ class Checker {
                        const bool varies = varying_(x.value) || (x.guard && varying_(*x.guard));
                        law(varying_(x.ref.offset) || !varies, "K18: lanes store to one element of {}", k_[x.ref.buffer].name);
                      },
+                     [](const Prefetch&) {},
                  },
                  k_[s].node);
       at_ = outer;

@@ -134,6 +134,7 @@ struct Work::Impl {
 
   Rates::Cost rate(const Apply& a, DType argument, DType result) const {
     switch (a.op) {
+      case Op::ldexp:
       case Op::mul:
       case Op::fma:
         if (!is_float(argument) && byte_size(argument) == 8) return {4 * rates.multiply.busy, 3 * rates.multiply.latency};
@@ -146,7 +147,7 @@ struct Work::Impl {
       case Op::minimum_num:
       case Op::maximum_num:
         if (is_float(argument)) return {5 * rates.simple.busy, 3 * rates.simple.latency};
-        return {2 * rates.simple.busy, 2 * rates.simple.latency};
+        return {(byte_size(argument) == 8 ? 2 : 1) * rates.simple.busy, 2 * rates.simple.latency};
       case Op::cast:
         if (is_float(argument) || is_float(result)) return rates.convert;
         return rates.simple;
@@ -193,7 +194,8 @@ struct Work::Impl {
     const double n = varying(e) ? std::max(registers(argument), registers(result)) : 1;
     const double all = varying(e) ? lanes : 1;
     if (integer && (a.op == Op::floordiv || a.op == Op::mod)) return c.takes(all * 8 * rates.index.busy, 8 * rates.index.latency);
-    if (ops::info(a.op).kind == ops::Kind::expanded && a.op != Op::cast && a.op != Op::bits)
+    const bool has = a.op == Op::ldexp && argument == DType::f32_;  // else it is expanded here
+    if (ops::info(a.op).kind == ops::Kind::expanded && a.op != Op::cast && a.op != Op::bits && !has)
       return c.takes(all * rates.call.busy, rates.call.latency);
     if (a.op == Op::cast && is_float(argument) != is_float(result) && (byte_size(argument) == 8 && byte_size(result) == 8))
       return c.takes(all * rates.element.busy, rates.convert.latency);
@@ -372,6 +374,7 @@ struct Work::Impl {
                               access(st.ref, st.guard && varying(*st.guard), rates.store, rates.masked_store, c);
                               counts(c);
                             },
+                            [&](const Prefetch&) { counts({rates.load.busy, 0}); },
                             [&](const For& f) {
                               counts(cost(f.lo));
                               counts(cost(f.hi));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernel/ahead.h"
 #include "lower/lowering.h"
 #include "support/overloaded.h"
 
@@ -180,6 +181,7 @@ ExprId Lowering::size(const place::Size& s) {
 
 kernel::Kernel lower(const ir::Program& program, const plan::Mapping& mapping, const plan::Facts& facts) {
   kernel::Kernel k = Lowering(program, mapping, facts).run();
+  if (mapping.ahead) kernel::fetch_ahead(k);
   kernel::verify(k, "lower");
   return k;
 }

@@ -174,7 +174,8 @@ void Lowering::emit_store(const ir::Store& store, Scope* s) {
     each_copy(all, inner, [&] {
       Address a = address(store.tensor, store.index, inner, false);
       ExprId value = emit(stored, inner);
-      b_.store(*inner->block, BufferId{store.tensor.index}, a.offset, b_.cast(p_[store.tensor].dtype, value), inside(all, inner));
+      b_.store(*inner->block, BufferId{store.tensor.index}, a.offset, b_.cast(p_[store.tensor].dtype, value), inside(all, inner),
+               m_.past_caches);
     });
   });
 }

@@ -89,6 +89,14 @@ F nan_max(F a, F b) {
   return std::isnan(a) ? a : std::isnan(b) ? b : num_max(a, b);
 }
 
+template <class D>
+D scaled(D x, D n) {
+  if (std::isnan(n)) return n;
+  if (std::isinf(n)) return n > 0 ? x * n : x * 0;
+  const D most = 10'000;  // beyond the exponents of every type
+  return std::scalbn(x, static_cast<int>(std::clamp(std::floor(n), -most, most)));
+}
+
 // The rows on floats: F is the type, D the wider type that functions are computed in. Both give doubles, which hold every F.
 template <class F, class D>
 double on_floats(Op op, F a, F b, F c) {

@@ -61,6 +61,10 @@ std::vector<Choice> choices(const ir::Program& p, const Target& target, const Fa
     for (const std::string& second : on_lanes)
       if (first != second) orders.push_back(first + "," + second);
   add(trial.of("lane_axes", orders));
+  if (!on_lanes.empty()) {  // what takes one element at a time neither passes the caches nor is fetched ahead
+    add(trial.of("stores", std::array{"cached", "past_caches"}));
+    add(trial.of("ahead", std::array{"none", "group"}));
+  }
 
   for (const std::string& axis : axes) add(trial.of("tile." + axis, tiles));
   for (const std::string& axis : axes) add(trial.of("split." + axis, splits));

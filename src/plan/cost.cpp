@@ -1,4 +1,4 @@
-// Arithmetic and memory overlap, but not fully: between their sum and the larger one lies the root of their squares.
+// Arithmetic and memory overlap, but not fully: between their sum and the larger one lies a root of their powers.
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/cost.h"
 
@@ -6,31 +6,52 @@
 #include <cmath>
 
 namespace cosmati::plan {
+namespace {
 
-Cost cost(const kernel::Work& work, const Shape& shape, const Target& t) {
+// 1 would be their sum, infinity the larger one.
+constexpr double overlapping = 2, taking_turns = 1.2;
+
+double together(double compute, double memory, double power) {
+  return std::pow(std::pow(compute, power) + std::pow(memory, power), 1 / power);
+}
+
+}  // namespace
+
+Cost cost(const std::vector<kernel::Work::Phase>& phases, const Target& t, Traffic traffic) {
   Cost c;
-  for (const kernel::Work::Phase& phase : work(params_of(work.kernel(), shape), t.caches)) {
+  const std::size_t last = t.caches.size() - 1;
+  for (const kernel::Work::Phase& phase : phases) {
     if (phase.groups == 0) continue;
     const double wanted = std::max(1.0, phase.groups * phase.cycles / t.task_cycles);
     const double tasks = std::floor(std::min({static_cast<double>(t.workers), phase.groups, wanted}));
     const double compute = std::ceil(phase.groups / tasks) * phase.cycles / t.cycles_per_us;
     double memory = 0;
     const double all = kernel::bytes(phase.footprint);
-    for (std::size_t level = 0; level < t.caches.size(); ++level) {
-      const bool shared = level + 1 == t.caches.size();
-      if (all <= t.caches[level] * (shared ? 1 : tasks)) continue;  // found there by a launch that follows another
+    for (std::size_t level = 0; level <= last; ++level) {
+      const bool found = all <= t.caches[level] * (level == last ? 1 : tasks);  // by a launch that follows another
       double bytes = 0;
-      for (const kernel::Touched& touched : phase.footprint)
-        bytes += touched.beyond[level] * (touched.stored ? 2 : 1);  // what is stored is read first
+      for (const kernel::Touched& touched : phase.footprint) {
+        const bool past = touched.stored && traffic.past_caches;
+        if (found && !(past && level == last)) continue;
+        // What is stored is read first, unless it goes past the caches, which only memory sees.
+        bytes += past && level != last ? 0 : touched.beyond[level] * (touched.stored && !past ? 2 : 1);
+      }
       memory = std::max(memory, bytes / std::min(tasks * t.bytes_per_us[level], t.shared_per_us[level]));
     }
     const double start = tasks > 1 ? t.start_us : 0;
+    // What a group fetches ahead must stay until the next one comes to it.
+    const bool stays = all / phase.groups <= t.caches[1] / 2;
+    const bool waits = traffic.turns && !(traffic.ahead && stays);
     c.compute_us += compute;
     c.memory_us += memory;
     c.start_us += start;
-    c.total_us += start + std::sqrt(compute * compute + memory * memory);
+    c.total_us += start + together(compute, memory, waits ? taking_turns : overlapping);
   }
   return c;
+}
+
+Cost cost(const kernel::Work& work, const Shape& shape, const Target& target, Traffic traffic) {
+  return cost(work(params_of(work.kernel(), shape), target.caches), target, traffic);
 }
 
 }  // namespace cosmati::plan

@@ -87,6 +87,8 @@ Reach reach(const ir::Program& p, const Mapping& m, const Phase& phase) {
 
 // How many instances along a lane axis a group runs where nothing says otherwise: enough that entering it costs little.
 constexpr std::int64_t instance_chunk = 1024;
+// The same where it runs several along another axis too: a block about as wide as high stays in few pages and lines.
+constexpr std::int64_t block_chunk = 32;
 
 // The split axes that a phase reduces part by part.
 std::map<AxisId, int> split_here(const ir::Program& p, const Mapping& m, const Phase& phase) {
@@ -121,13 +123,11 @@ place::Placement place_all(const Phase& phase, const std::map<AxisId, int>& spli
   for (AxisId axis : all)
     if (!has(order, axis)) order.push_back(axis);
 
-  Size pos;
   for (AxisId axis : order) {
     auto [list, over] = digits(axis);
     if (const auto split = splits.find(axis); split != splits.end()) {
       list.push_back({Res::step, {}, {1, {{axis, over * split->second}}}});
-      list.push_back({Res::grid, pos, {split->second, {}}});
-      pos = pos * list.back().size;
+      list.push_back({Res::grid, {}, {split->second, {}}});
       placement.axes.push_back({axis, std::move(list)});
       continue;
     }
@@ -138,15 +138,29 @@ place::Placement place_all(const Phase& phase, const std::map<AxisId, int>& spli
     }
     if (on_lanes.count(axis)) {
       const auto chunk = lanes.chunk.find(axis);
-      const std::int64_t steps = chunk != lanes.chunk.end() ? chunk->second : std::max<std::int64_t>(1, instance_chunk / over);
+      const bool block = std::any_of(phase.instance_axes.begin(), phase.instance_axes.end(), [&](AxisId other) {
+        const auto tile = lanes.tile.find(other);
+        return other != axis && tile != lanes.tile.end() && tile->second > 1;
+      });
+      const std::int64_t usual = std::max<std::int64_t>(1, (block ? block_chunk : instance_chunk) / over);
+      const std::int64_t steps = chunk != lanes.chunk.end() ? chunk->second : usual;
       list.push_back({Res::step, {}, {steps, {}}});
       over *= steps;
     }
-    const Size size{1, {{axis, over}}};
-    list.push_back({Res::grid, pos, size});
-    pos = pos * size;
+    list.push_back({Res::grid, {}, {1, {{axis, over}}}});
     placement.axes.push_back({axis, std::move(list)});
   }
+  // A group that follows another goes to the next part of a split axis, else goes on beside it along axes of which it has a point
+  // or a few, and last along those on the lanes, of which it has had a stretch.
+  Size pos;
+  const auto rank = [&](AxisId axis) { return splits.count(axis) ? 0 : on_lanes.count(axis) ? 2 : 1; };
+  for (const int now : {0, 1, 2})
+    for (place::AxisMap& map : placement.axes) {
+      Digit& digit = map.digits.back();
+      if (digit.res != Res::grid || rank(map.axis) != now) continue;
+      digit.pos = pos;
+      pos = pos * digit.size;
+    }
   return placement;
 }
 

@@ -57,6 +57,8 @@ struct Mapping {
   std::map<ir::ValueId, Home> homes;  // absent: reload
   std::map<ir::AxisId, int> splits;   // reduced axes that are cut into so many parts, a group each
   std::set<ir::ValueId> two_passes;   // reductions by mean_var that read their elements twice instead of merging moments
+  bool past_caches = false;           // stores go past the caches
+  bool ahead = false;                 // a group fetches what the next one reads
   bool operator==(const Mapping&) const = default;
 };
 

@@ -120,6 +120,9 @@ place::Result<Mapping> derive(const ir::Program& program, const Target& target, 
   if (!lanes) return lanes.refused();
   Mapping placed = *std::move(mapping);
   put_on_lanes(program, placed, *lanes);
+  const auto is = [&](const char* knob, const char* value) { return knobs.contains(knob) && knobs.at(knob) == value; };
+  placed.past_caches = is("stores", "past_caches");
+  placed.ahead = is("ahead", "group");
   if (const place::Verdict used = all_used(program, placed, knobs); !used) return used.refused();
   if (const place::Verdict allowed = legal(program, placed, facts, target); !allowed) return allowed.refused();
   return placed;
@@ -166,6 +169,8 @@ std::vector<std::string> mapping_lines(const ir::Program& program, const Plan& p
   // By their text: numbers in the arena may be others after a program is printed and read back.
   std::sort(values.begin(), values.end());
   lines.insert(lines.end(), values.begin(), values.end());
+  if (plan.mapping.past_caches) lines.emplace_back("stores: past the caches");
+  if (plan.mapping.ahead) lines.emplace_back("ahead: a group fetches what the next one reads");
   return lines;
 }
 

@@ -4,7 +4,9 @@
 #include "plan/planner.h"
 
 #include <algorithm>
+#include <limits>
 
+#include "kernel/ahead.h"
 #include "plan/candidates.h"
 #include "plan/choose.h"
 #include "support/hash.h"
@@ -14,7 +16,7 @@ namespace {
 
 constexpr std::size_t most_candidates = 48;
 constexpr std::size_t most_nodes = 20'000;  // of kernel IR in all: what pricing a new program may cost
-constexpr double about_equal = 1.1;         // the model is not better than that, and fewer plans are fewer compilations
+constexpr double about_equal = 1.15;        // the model is not better than that, and fewer plans are fewer compilations
 constexpr double short_us = 2;              // about the launch itself
 
 }  // namespace
@@ -33,7 +35,10 @@ Planner::Planner(const ir::Program& program, const std::string& text, const Targ
     if (std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& c) { return c.mapping == mapping; })) return;
     kernel::Kernel k = target.priced ? lower(mapping) : kernel::Kernel{};
     nodes += k.exprs.size();
-    candidates_.push_back({knobs, std::move(mapping), kernel::Work(std::move(k), target.rates)});
+    kernel::Kernel fetching = k;
+    const Traffic traffic{mapping.past_caches, kernel::fetch_ahead(fetching), mapping.ahead};
+    auto work = std::make_shared<const kernel::Work>(std::move(k), target.rates);
+    candidates_.push_back({knobs, std::move(mapping), std::move(work), traffic});
   };
   add(fixed);
   if (candidates_.empty()) throw refusal(refusals_.front().refused);
@@ -45,28 +50,70 @@ Planner::Planner(const ir::Program& program, const std::string& text, const Targ
     else
       add(knobs);
   }
+  add_traffic(fixed);
+}
+
+// The same work with another use of the caches costs no lowering.
+void Planner::add_traffic(const Knobs& fixed) {
+  const std::size_t plain = candidates_.size();
+  for (const bool past_caches : {false, true})
+    for (std::size_t i = 0; i < plain; ++i) {
+      Candidate c = candidates_[i];
+      const bool ahead = c.traffic.turns && !fixed.contains("ahead");
+      if (!(past_caches ? !fixed.contains("stores") : ahead)) continue;
+      if (past_caches) c.knobs["stores"] = "past_caches", c.mapping.past_caches = c.traffic.past_caches = true;
+      if (ahead) c.knobs["ahead"] = "group", c.mapping.ahead = c.traffic.ahead = true;
+      candidates_.push_back(std::move(c));
+    }
+}
+
+std::vector<Cost> Planner::costs(const Shape& shape) const {
+  std::map<const kernel::Work*, std::vector<kernel::Work::Phase>> phases;
+  std::vector<Cost> all;
+  for (const Candidate& c : candidates_) {
+    const auto [known, is_new] = phases.try_emplace(c.work.get());
+    if (is_new) known->second = (*c.work)(kernel::params_of(c.work->kernel(), shape), target_.caches);
+    all.push_back(cost(known->second, target_, c.traffic));
+  }
+  return all;
 }
 
 bool Planner::first_will_do(const Shape& shape) const {
-  return !target_.priced || cost(candidates_.front().work, shape, target_).total_us <= short_us;
+  return !target_.priced || cost(*candidates_.front().work, shape, target_).total_us <= short_us;
 }
 
 std::size_t Planner::choose(const Shape& shape) const {
   if (candidates_.size() == 1) return 0;
-  std::vector<double> costs;
-  for (const Candidate& c : candidates_) costs.push_back(cost(c.work, shape, target_).total_us);
-  const double least = *std::min_element(costs.begin(), costs.end());
-  return static_cast<std::size_t>(std::find_if(costs.begin(), costs.end(), [&](double us) { return us <= least * about_equal; }) -
-                                  costs.begin());
+  return choose(costs(shape));
+}
+
+// First the work, then its use of the caches: the first about as good as the best.
+std::size_t Planner::choose(const std::vector<Cost>& costs) const {
+  const auto least = [&](const auto& holds) {
+    double us = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < costs.size(); ++i)
+      if (holds(i)) us = std::min(us, costs[i].total_us);
+    return us;
+  };
+  const auto same_work = [&](std::size_t i) {
+    return [&, i](std::size_t k) { return candidates_[k].work == candidates_[i].work; };
+  };
+  const double enough = least([](std::size_t) { return true; }) * about_equal;
+  std::size_t work = 0;
+  while (least(same_work(work)) > enough) ++work;
+  const double best = least(same_work(work));
+  std::size_t chosen = work;
+  while (!same_work(work)(chosen) || costs[chosen].total_us > best * about_equal) ++chosen;
+  return chosen;
 }
 
 Plan Planner::plan(const Shape& shape) const {
-  const std::size_t chosen = choose(shape);
+  const std::vector<Cost> prices = target_.priced ? costs(shape) : std::vector<Cost>(1);
+  const std::size_t chosen = choose(prices);
   const Candidate& c = candidates_[chosen];
   Plan plan{name_, hash_, target_.name, c.knobs, facts_, c.mapping, {}, refusals_, left_out_};
   if (!target_.priced) return plan;
-  for (std::size_t i = 0; i < candidates_.size(); ++i)
-    plan.candidates.push_back({candidates_[i].knobs, cost(candidates_[i].work, shape, target_), i == chosen});
+  for (std::size_t i = 0; i < candidates_.size(); ++i) plan.candidates.push_back({candidates_[i].knobs, prices[i], i == chosen});
   std::stable_sort(plan.candidates.begin(), plan.candidates.end(), [](const Plan::Priced& a, const Plan::Priced& b) {
     return std::pair(!a.chosen, a.cost.total_us) < std::pair(!b.chosen, b.cost.total_us);
   });

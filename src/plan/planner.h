@@ -3,6 +3,8 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,8 +38,14 @@ class Planner {
   struct Candidate {
     Knobs knobs;
     Mapping mapping;
-    kernel::Work work;
+    std::shared_ptr<const kernel::Work> work;
+    Traffic traffic;
   };
+  // One for each candidate.
+  std::vector<Cost> costs(const Shape& shape) const;
+  std::size_t choose(const std::vector<Cost>& costs) const;
+  void add_traffic(const Knobs& fixed);
+
   const std::string name_, hash_;
   const Target target_;
   const Facts facts_;

@@ -14,10 +14,10 @@ using kernel::Rates;
 
 //                             bytes, count, simple,   multiply,   divide,  convert, index,     shuffle, load,     store,
 //                             element,      masked load, masked store, call,     loop, round
-constexpr Rates wide = {64,        32,     {0.55, 1}, {0.55, 4}, {12, 18}, {1, 4},   {0.25, 1}, {1, 3},
-                        {0.55, 6}, {1, 4}, {1, 8},    {0.6, 6},  {1.2, 5}, {20, 60}, 20,        0.6};
+constexpr Rates wide = {64,       32,     {0.42, 1}, {0.5, 4}, {12, 18}, {1, 4},   {0.25, 1}, {1, 3},
+                        {0.5, 6}, {1, 4}, {0.6, 8},  {0.6, 6}, {1.2, 5}, {20, 60}, 20,        0.6};
 constexpr Rates half = {32,       16,     {0.4, 1}, {0.5, 4}, {5, 12}, {1, 4},   {0.25, 1}, {1, 3},
-                        {0.4, 6}, {1, 4}, {1.3, 8}, {1.2, 7}, {6, 12}, {20, 60}, 20,        0.6};
+                        {0.4, 6}, {1, 4}, {0.7, 8}, {1.2, 7}, {6, 12}, {20, 60}, 20,        0.6};
 constexpr Rates quarter = {16,       16 + 16, {0.4, 2}, {0.5, 4}, {5, 12}, {1, 4},   {0.25, 1}, {0.5, 2},
                            {0.4, 5}, {1, 4},  {1.3, 6}, {3, 7},   {4, 8},  {20, 60}, 20,        0.6};
 
@@ -38,11 +38,11 @@ Target common_core(std::string name, const Rates& rates, int workers) {
   t.workers = workers;
   t.priced = true;
   t.rates = rates;
-  t.cycles_per_us = 3000;
+  t.cycles_per_us = 3500;
   t.start_us = 4;
   t.task_cycles = 40'000;
   t.caches = {32 << 10, 512 << 10, 16 << 20};
-  t.bytes_per_us = {90'000, 45'000, 10'000};
+  t.bytes_per_us = {120'000, 50'000, 16'000};
   const double n = workers;
   t.shared_per_us = {n * t.bytes_per_us[0], n * t.bytes_per_us[1], std::min(n, 3.0) * t.bytes_per_us[2]};
   return t;

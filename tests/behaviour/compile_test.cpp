@@ -77,7 +77,8 @@ TEST(Compile, TakesNoLongerForLongRows) {
         Arrays a = rows_of(name, rows, cols);
         Options uncached;
         uncached.cache = "";
-        uncached.knobs = {{"lane_axes", "col"}, {"tile.col", "2"}, {"tile.row", "1"}, {"split.col", "1"}};  // one plan for all
+        uncached.knobs = {{"lane_axes", "col"}, {"tile.col", "2"},    {"tile.row", "1"},
+                          {"split.col", "1"},   {"stores", "cached"}, {"ahead", "group"}};  // one plan for all
         const auto start = std::chrono::steady_clock::now();
         Function f(program_named(name), Device::named(device), uncached);
         f.kernel(a.arguments());

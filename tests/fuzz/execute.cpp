@@ -143,6 +143,8 @@ class Execution {
       std::string& list = knobs["lane_axes"];
       list += (list.empty() ? "" : ",") + axis.name;
     }
+    if (random_() % 4 == 0) knobs["stores"] = "past_caches";
+    if (random_() % 4 == 0) knobs["ahead"] = "group";
     if (random_() % 2) return knobs;
     for (const auto& [name, value] : p_.names)
       if (random_() % 2) knobs["home." + name] = random_() % 2 ? "reload" : "worker";

@@ -147,10 +147,30 @@ TEST(Planner, MoreWorkCostsMore) {
 TEST(Planner, FewPlansServeManyShapes) {
   const Planned p(softmax);
   std::set<std::size_t> chosen;
+  std::set<Knobs> works;
   for (std::int64_t rows = 1; rows <= 1 << 20; rows *= 2)
-    for (std::int64_t cols = 1; cols <= 1 << 14; cols += 1 + cols / 3)
+    for (std::int64_t cols = 1; cols <= 1 << 14; cols += 1 + cols / 3) {
       chosen.insert(p.planner.choose(p.shape({{"row", rows}, {"col", cols}})));
-  EXPECT_LE(chosen.size(), 8u);
+      Knobs knobs = p.planner.knobs(*chosen.rbegin());
+      knobs.erase("stores");
+      knobs.erase("ahead");
+      works.insert(knobs);
+    }
+  EXPECT_LE(works.size(), 8u);
+  EXPECT_LE(chosen.size(), 10u) << "with their uses of the caches, from 4 bytes to 64 GB";
+}
+
+TEST(Planner, ResultsThatFitNoCacheGoPastThem) {
+  const Planned p(softmax);
+  const auto knobs = [&](std::int64_t rows, std::int64_t cols) { return p.plan({{"row", rows}, {"col", cols}}).knobs; };
+  EXPECT_EQ(knobs(65536, 4096)["stores"], "past_caches");
+  EXPECT_FALSE(knobs(256, 1024).contains("stores"));
+  EXPECT_EQ(knobs(1024, 4096)["ahead"], "group") << "loops over a row take turns at memory and arithmetic";
+  EXPECT_FALSE(knobs(1, 1 << 24).contains("ahead")) << "no cache holds the next row";
+  const Planned set(softmax, {{"stores", "cached"}, {"ahead", "none"}});
+  const Knobs exact = set.plan({{"row", 65536}, {"col", 4096}}).knobs;
+  EXPECT_EQ(exact.at("stores"), "cached");
+  EXPECT_EQ(exact.at("ahead"), "none");
 }
 
 TEST(Planner, TheRuleAloneIsOneCandidate) { EXPECT_EQ(Planned(softmax, {}, Planner::Search::rule).planner.size(), 1u); }

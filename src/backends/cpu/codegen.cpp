@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <tuple>
 
 #include "backends/cpu/lanes.h"
+#include "kernel/sums.h"
 #include "kernel/varying.h"
 #include "support/check.h"
 #include "support/overloaded.h"
@@ -17,6 +20,7 @@ namespace {
 
 using kernel::Block;
 using kernel::Buffer;
+using kernel::BufferId;
 using kernel::ExprId;
 using support::overloaded;
 
@@ -50,6 +54,7 @@ class Writer {
   Writer(const kernel::Kernel& k, LLVMModuleRef module)
       : k_(k),
         varying_(kernel::varying(k)),
+        sums_(k),
         at_{LLVMGetModuleContext(module), module, LLVMCreateBuilderInContext(LLVMGetModuleContext(module))},
         lanes_(at_, 1) {}
   ~Writer() { LLVMDisposeBuilder(at_.builder); }
@@ -68,6 +73,8 @@ class Writer {
       block(phase.body);
       return std::vector<LLVMValueRef>{};
     });
+    // Whoever waits for the phase sees what went past the caches.
+    if (past_caches_) LLVMBuildFence(at_.builder, LLVMAtomicOrderingSequentiallyConsistent, false, "");
     LLVMBuildRetVoid(at_.builder);
   }
 
@@ -103,6 +110,7 @@ class Writer {
     vars_.assign(k_.vars.size(), {});
     params_.clear();
     buffers_.clear();
+    past_caches_ = false;
   }
 
   void load_params(LLVMValueRef array) {
@@ -257,21 +265,135 @@ class Writer {
     return {is_bool(t) ? LLVMBuildICmp(at_.builder, LLVMIntNE, loaded, LLVMConstNull(type), "") : loaded};
   }
 
+  // ---- tiles ----
+  // As many accesses as there are lanes, each of elements far apart, together of neighbours for every lane.
+  struct Tile {
+    std::vector<kernel::StmtId> members;  // one element after the other
+    kernel::Sum first;
+    BufferId buffer;
+  };
+
+  // Loads at the first member and stores at the last: what lies between them touches other elements.
+  std::vector<Tile> tiles_of(const Block& statements) const {
+    std::map<std::tuple<bool, BufferId, kernel::Sum>, std::map<std::int64_t, kernel::StmtId>> found;
+    for (const kernel::StmtId s : statements) {
+      const auto add = [&](const kernel::Ref& ref, bool stored) {
+        const auto offset = sums_(ref.offset);
+        if (!offset) return;
+        int lanes = 0;
+        for (const auto& [leaves, coefficient] : *offset) {
+          const auto is_lane = [](const kernel::Leaf& leaf) { return leaf.what == kernel::Leaf::What::lane; };
+          const auto n = std::count_if(leaves.begin(), leaves.end(), is_lane);
+          if (n > 1 || (n == 1 && leaves.size() == 1 && coefficient == 1)) return;
+          lanes += static_cast<int>(n);
+        }
+        if (lanes == 0) return;
+        auto [sum, constant] = kernel::parted(*offset);
+        found[{stored, ref.buffer, std::move(sum)}].emplace(constant, s);
+      };
+      if (const auto* let = std::get_if<kernel::Let>(&k_[s].node))
+        if (const auto* load = std::get_if<kernel::Load>(&k_[let->value].node))
+          if (!load->guard && k_[load->ref.buffer].access == Buffer::Access::read) add(load->ref, false);
+      if (const auto* store = std::get_if<kernel::Store>(&k_[s].node))
+        if (!store->guard && k_[store->ref.buffer].access == Buffer::Access::write) add(store->ref, true);
+    }
+    std::vector<Tile> tiles;
+    const std::size_t lanes = lanes_.count();
+    for (const auto& [key, members] : found) {
+      std::vector<kernel::StmtId> run;
+      std::int64_t last = 0;
+      for (const auto& [constant, s] : members) {
+        if (!run.empty() && constant != last + 1) run.clear();
+        run.push_back(s);
+        last = constant;
+        if (run.size() < lanes || lanes == 1) continue;
+        kernel::Sum first = std::get<2>(key);
+        first[{}] = last + 1 - static_cast<std::int64_t>(lanes);
+        tiles.push_back({std::move(run), std::move(first), std::get<1>(key)});
+        run.clear();
+      }
+    }
+    return tiles;
+  }
+
+  Value place(const kernel::Sum& sum) {
+    Value at{integer(0), Value::Form::strided, 0, integer(0)};
+    for (const auto& [leaves, coefficient] : sum) {
+      LLVMValueRef product = integer(coefficient);
+      bool by_lane = false;
+      for (const kernel::Leaf& leaf : leaves) {
+        using What = kernel::Leaf::What;
+        by_lane = by_lane || leaf.what == What::lane;
+        if (leaf.what == What::lane) continue;
+        const LLVMValueRef factor = leaf.what == What::group   ? group_
+                                    : leaf.what == What::param ? params_[leaf.index]
+                                                               : vars_[leaf.index].ref;
+        product = LLVMBuildMul(at_.builder, product, factor, "");
+      }
+      LLVMValueRef& into = by_lane ? at.stride : at.ref;
+      into = LLVMBuildAdd(at_.builder, into, product, "");
+    }
+    return at;
+  }
+
+  void load(const Tile& tile) {
+    const std::vector<Value> values = lanes_.load_tile(k_[tile.buffer].dtype, buffers_[tile.buffer.index], place(tile.first));
+    for (std::size_t i = 0; i < values.size(); ++i) vars_[std::get<kernel::Let>(k_[tile.members[i]].node).var.index] = values[i];
+  }
+
+  void store(const Tile& tile) {
+    const DType t = k_[tile.buffer].dtype;
+    std::vector<Value> values;
+    bool past_caches = false;
+    for (const kernel::StmtId s : tile.members) {
+      const auto& store = std::get<kernel::Store>(k_[s].node);
+      values.push_back(value(store.value));
+      past_caches = past_caches || store.past_caches;
+    }
+    for (const auto& [offset, row] : lanes_.rows_of_tile(t, place(tile.first), values))
+      store(t, buffers_[tile.buffer.index], offset, row, past_caches);
+  }
+
   // ---- statements ----
   void block(const Block& statements) {
-    for (const kernel::StmtId s : statements)
-      std::visit(overloaded{[&](const kernel::Let& let) { vars_[let.var.index] = value(let.value); },
-                            [&](const kernel::For& f) { for_loop(f); },
-                            [&](const kernel::If& i) {
-                              branch(
-                                  uniform(i.condition), [&] { return block(i.then), nullptr; },
-                                  [&] { return block(i.otherwise), nullptr; });
-                            },
-                            [&](const kernel::Store& s) {
-                              if (!s.guard || varying_(*s.guard)) return store(s);
-                              branch(uniform(*s.guard), [&] { return store(s), nullptr; }, [] { return nullptr; });
-                            }},
-                 k_[s].node);
+    std::map<kernel::StmtId, const Tile*> tile_of, tile_at;
+    const std::vector<Tile> tiles = tiles_of(statements);
+    for (const Tile& tile : tiles) {
+      for (const kernel::StmtId s : tile.members) tile_of[s] = &tile;
+      const auto in = [&](kernel::StmtId s) {
+        return std::find(tile.members.begin(), tile.members.end(), s) != tile.members.end();
+      };
+      if (std::holds_alternative<kernel::Let>(k_[tile.members[0]].node))
+        tile_at[*std::find_if(statements.begin(), statements.end(), in)] = &tile;
+      else
+        tile_at[*std::find_if(statements.rbegin(), statements.rend(), in)] = &tile;
+    }
+    for (const kernel::StmtId s : statements) {
+      if (const auto tile = tile_at.find(s); tile != tile_at.end())
+        std::holds_alternative<kernel::Let>(k_[s].node) ? load(*tile->second) : store(*tile->second);
+      if (!tile_of.contains(s)) statement(s);
+    }
+  }
+
+  void statement(kernel::StmtId s) {
+    std::visit(
+        overloaded{
+            [&](const kernel::Let& let) { vars_[let.var.index] = value(let.value); }, [&](const kernel::For& f) { for_loop(f); },
+            [&](const kernel::If& i) {
+              branch(uniform(i.condition), [&] { return block(i.then), nullptr; }, [&] { return block(i.otherwise), nullptr; });
+            },
+            [&](const kernel::Store& s) {
+              if (!s.guard || varying_(*s.guard)) return store(s);
+              branch(uniform(*s.guard), [&] { return store(s), nullptr; }, [] { return nullptr; });
+            },
+            [&](const kernel::Prefetch& p) {
+              const LLVMValueRef at =
+                  element(memory_type(at_, k_[p.ref.buffer].dtype), buffers_[p.ref.buffer.index], value(p.ref.offset).ref);
+              const auto flag = [&](bool on) { return LLVMConstInt(LLVMInt32TypeInContext(at_.context), on, false); };
+              const LLVMValueRef soon = LLVMConstInt(LLVMInt32TypeInContext(at_.context), 3, false);
+              intrinsic(at_, "llvm.prefetch", {pointer()}, {at, flag(p.write), soon, flag(true)});
+            }},
+        k_[s].node);
   }
 
   void store(const kernel::Store& s) {
@@ -279,7 +401,8 @@ class Writer {
     const Value stored = value(s.value), offset = value(s.ref.offset);
     const LLVMValueRef base = buffers_[s.ref.buffer.index];
     if (offset.varies()) {
-      if (!s.guard || !varying_(*s.guard)) return lanes_.store(t, base, offset, stored, nullptr);
+      if (!s.guard) return store(t, base, offset, stored, s.past_caches);
+      if (!varying_(*s.guard)) return lanes_.store(t, base, offset, stored, nullptr);
       const Value guard = value(*s.guard);
       return lanes_.store(t, base, offset, stored, &guard);
     }
@@ -287,6 +410,19 @@ class Writer {
     LLVMValueRef ref = stored.ref;
     if (is_bool(t)) ref = LLVMBuildZExt(at_.builder, ref, type, "");
     LLVMSetAlignment(LLVMBuildStore(at_.builder, ref, element(type, base, offset.ref)), 1);
+  }
+
+  // Only a whole vector at a multiple of its size can go past the caches.
+  void store(DType t, LLVMValueRef base, const Value& offset, const Value& stored, bool past_caches) {
+    if (!past_caches || !offset.neighbours()) return lanes_.store(t, base, offset, stored, nullptr);
+    past_caches_ = true;
+    const std::int64_t bytes = lanes_.count() * byte_size(t);
+    const LLVMValueRef at = LLVMBuildPtrToInt(at_.builder, element(memory_type(at_, t), base, offset.ref), i64(), "");
+    const LLVMValueRef over = LLVMBuildAnd(at_.builder, at, integer(bytes - 1), "");
+    branch(
+        LLVMBuildICmp(at_.builder, LLVMIntEQ, over, integer(0), ""),
+        [&] { return lanes_.store_past_caches(t, base, offset, stored), nullptr; },
+        [&] { return lanes_.store(t, base, offset, stored, nullptr), nullptr; });
   }
 
   void for_loop(const kernel::For& f) {
@@ -363,7 +499,7 @@ class Writer {
                             [&](const kernel::Store& s) {
                               sum = add(sum, number(memory_cost + operations(s.value) + operations(s.ref.offset)));
                             },
-                            [&](const kernel::For& f) { sum = add(sum, cost(f)); }},
+                            [](const kernel::Prefetch&) {}, [&](const kernel::For& f) { sum = add(sum, cost(f)); }},
                  k_[s].node);
     return sum;
   }
@@ -383,11 +519,13 @@ class Writer {
 
   const kernel::Kernel& k_;
   const kernel::Varying varying_;
+  const kernel::Sums sums_;
   Place at_;
   Lanes lanes_;
   LLVMValueRef function_ = nullptr, group_ = nullptr, worker_ = nullptr;
   std::vector<LLVMValueRef> params_, buffers_;  // by id; buffers: the address of the origin
   std::vector<Value> vars_;                     // by id; without a ref where not known
+  bool past_caches_ = false;                    // some store of the function goes there
 };
 
 }  // namespace

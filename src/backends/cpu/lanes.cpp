@@ -48,13 +48,33 @@ LLVMValueRef Lanes::vector(const Value& v, DType t) const {
   if (v.form == Form::vector) return v.ref;
   if (v.form == Form::uniform) return splat(v.ref);
   COSMATI_CHECK(t == DType::i64_, "an affine value of type {}", name(t));
+  if (v.form == Form::strided)
+    return LLVMBuildAdd(all_.builder, splat(v.ref), LLVMBuildMul(all_.builder, splat(v.stride), count(0, 1, t), ""), "");
   return LLVMBuildAdd(all_.builder, splat(v.ref), count(0, v.step, t), "");
+}
+
+LLVMValueRef Lanes::stride(const Value& v) const {
+  return v.form == Form::strided ? v.stride : constant(one_, DType::i64_, {0, v.step});
+}
+
+// Sums and products that keep one distance from lane to lane, which only the launch knows.
+std::optional<Value> Lanes::strided(Op op, const Value& a, const Value& b) const {
+  const LLVMBuilderRef to = one_.builder;
+  const bool stays = a.form != Form::strided && b.form != Form::strided;
+  if (op == Op::mul && a.varies() != b.varies()) {
+    const Value &scaled = a.varies() ? a : b, &by = a.varies() ? b : a;
+    return Value{LLVMBuildMul(to, scaled.ref, by.ref, ""), Form::strided, 0, LLVMBuildMul(to, stride(scaled), by.ref, "")};
+  }
+  if (stays || (op != Op::add && op != Op::sub)) return std::nullopt;
+  const auto apply = op == Op::add ? LLVMBuildAdd : LLVMBuildSub;
+  return Value{apply(to, a.ref, b.ref, ""), Form::strided, 0, apply(to, stride(a), stride(b), "")};
 }
 
 std::optional<Value> Lanes::affine(Op op, const std::vector<Value>& args) const {
   if (args.size() != 2) return std::nullopt;
   const Value &a = args[0], &b = args[1];
   if (a.form == Form::vector || b.form == Form::vector) return std::nullopt;
+  if (a.form == Form::strided || b.form == Form::strided) return strided(op, a, b);
   const auto with = [&](LLVMValueRef ref, std::int64_t step) -> Value {
     return {ref, step == 0 ? Form::uniform : Form::affine, step};
   };
@@ -67,6 +87,7 @@ std::optional<Value> Lanes::affine(Op op, const std::vector<Value>& args) const 
   const Value& scaled = a.varies() ? a : b;
   const Value& by = a.varies() ? b : a;
   const auto factor = constant_of(by.ref);
+  if (!by.varies() && !factor) return strided(op, a, b);
   if (by.varies() || !factor || __builtin_mul_overflow(scaled.step, *factor, &step)) return std::nullopt;
   return with(LLVMBuildMul(one_.builder, scaled.ref, by.ref, ""), step);
 }
@@ -128,14 +149,22 @@ LLVMValueRef Lanes::pointers(LLVMTypeRef element, LLVMValueRef base, const Value
   return LLVMBuildGEP2(all_.builder, element, base, &index, 1, "");
 }
 
+// Of one lane of an offset that is no vector.
+LLVMValueRef Lanes::pointer(LLVMTypeRef element, LLVMValueRef base, const Value& offset, unsigned lane) const {
+  const LLVMBuilderRef to = one_.builder;
+  LLVMValueRef by = LLVMBuildMul(to, stride(offset), constant(one_, DType::i64_, {0, lane}), "");
+  LLVMValueRef index = offset.ref;
+  const LLVMValueRef first = LLVMBuildGEP2(to, element, base, &index, 1, "");
+  return LLVMBuildGEP2(to, element, first, &by, 1, "");
+}
+
 Value Lanes::load(DType t, LLVMValueRef base, const Value& offset, const Value* guard, const Value* otherwise) const {
   const LLVMBuilderRef to = all_.builder;
   const LLVMTypeRef element = memory_type(one_, t), type = memory_type(all_, t);
-  const bool neighbours = offset.form == Form::affine && offset.step == 1;
   LLVMValueRef passed = LLVMGetPoison(type), loaded = nullptr;
   if (otherwise) passed = vector(*otherwise, t);
   if (otherwise && is_bool(t)) passed = LLVMBuildZExt(to, passed, type, "");
-  if (neighbours) {
+  if (offset.neighbours()) {
     LLVMValueRef index = offset.ref;
     const LLVMValueRef at = LLVMBuildGEP2(to, element, base, &index, 1, "");
     if (guard) {
@@ -144,6 +173,14 @@ Value Lanes::load(DType t, LLVMValueRef base, const Value& offset, const Value* 
     } else {
       loaded = LLVMBuildLoad2(to, type, at, "");
       LLVMSetAlignment(loaded, 1);
+    }
+  } else if (offset.form != Form::vector && !guard) {
+    // Loads of single elements are faster than a gather.
+    loaded = LLVMGetPoison(type);
+    for (unsigned l = 0; l < all_.lanes; ++l) {
+      const LLVMValueRef one = LLVMBuildLoad2(to, element, pointer(element, base, offset, l), "");
+      LLVMSetAlignment(one, 1);
+      loaded = LLVMBuildInsertElement(to, loaded, one, int32(all_, l), "");
     }
   } else {
     const LLVMValueRef at = pointers(element, base, offset);
@@ -159,7 +196,7 @@ void Lanes::store(DType t, LLVMValueRef base, const Value& offset, const Value& 
   const LLVMTypeRef element = memory_type(one_, t), type = memory_type(all_, t);
   LLVMValueRef stored = vector(value, t);
   if (is_bool(t)) stored = LLVMBuildZExt(to, stored, type, "");
-  if (offset.form == Form::affine && offset.step == 1) {
+  if (offset.neighbours()) {
     LLVMValueRef index = offset.ref;
     const LLVMValueRef at = LLVMBuildGEP2(to, element, base, &index, 1, "");
     if (guard)
@@ -168,9 +205,72 @@ void Lanes::store(DType t, LLVMValueRef base, const Value& offset, const Value& 
       LLVMSetAlignment(LLVMBuildStore(to, stored, at), 1);
     return;
   }
+  if (offset.form != Form::vector && !guard) {
+    for (unsigned l = 0; l < all_.lanes; ++l)
+      LLVMSetAlignment(
+          LLVMBuildStore(to, LLVMBuildExtractElement(to, stored, int32(all_, l), ""), pointer(element, base, offset, l)), 1);
+    return;
+  }
   const LLVMValueRef at = pointers(element, base, offset);
   const LLVMValueRef mask = guard ? vector(*guard, DType::bool_) : constant(all_, DType::bool_, {0, 1});
   intrinsic(all_, "llvm.masked.scatter", {type, LLVMTypeOf(at)}, {stored, at, int32(all_, 1), mask});
+}
+
+// Blocks of 1, 2, 4, ... elements change places across the diagonal.
+std::vector<LLVMValueRef> Lanes::transposed(std::vector<LLVMValueRef> rows) const {
+  const unsigned n = all_.lanes;
+  for (unsigned d = 1; d < n; d *= 2)
+    for (unsigned r = 0; r < n; ++r) {
+      if (r & d) continue;
+      std::vector<LLVMValueRef> low, high;
+      for (unsigned l = 0; l < n; ++l) {
+        low.push_back(int32(all_, l & d ? n + l - d : l));
+        high.push_back(int32(all_, l & d ? n + l : l + d));
+      }
+      const LLVMValueRef a = rows[r], b = rows[r + d];
+      rows[r] = LLVMBuildShuffleVector(all_.builder, a, b, LLVMConstVector(low.data(), n), "");
+      rows[r + d] = LLVMBuildShuffleVector(all_.builder, a, b, LLVMConstVector(high.data(), n), "");
+    }
+  return rows;
+}
+
+std::vector<Value> Lanes::load_tile(DType t, LLVMValueRef base, const Value& offset) const {
+  const LLVMTypeRef type = memory_type(all_, t);
+  std::vector<LLVMValueRef> rows;
+  for (unsigned l = 0; l < all_.lanes; ++l) {
+    rows.push_back(LLVMBuildLoad2(all_.builder, type, pointer(memory_type(one_, t), base, offset, l), ""));
+    LLVMSetAlignment(rows.back(), 1);
+  }
+  std::vector<Value> values;
+  for (LLVMValueRef v : transposed(std::move(rows))) {
+    if (is_bool(t)) v = LLVMBuildICmp(all_.builder, LLVMIntNE, v, LLVMConstNull(type), "");
+    values.push_back({v, Form::vector});
+  }
+  return values;
+}
+
+std::vector<std::pair<Value, Value>> Lanes::rows_of_tile(DType t, const Value& offset, const std::vector<Value>& values) const {
+  std::vector<LLVMValueRef> columns;
+  for (const Value& v : values) columns.push_back(vector(v, t));
+  std::vector<std::pair<Value, Value>> rows;
+  for (const LLVMValueRef row : transposed(std::move(columns))) {
+    const LLVMValueRef by =
+        LLVMBuildMul(one_.builder, stride(offset), constant(one_, DType::i64_, {0, static_cast<std::int64_t>(rows.size())}), "");
+    rows.push_back({{LLVMBuildAdd(one_.builder, offset.ref, by, ""), Form::affine, 1}, {row, Form::vector}});
+  }
+  return rows;
+}
+
+void Lanes::store_past_caches(DType t, LLVMValueRef base, const Value& offset, const Value& value) const {
+  const LLVMBuilderRef to = all_.builder;
+  LLVMValueRef index = offset.ref, stored = vector(value, t);
+  if (is_bool(t)) stored = LLVMBuildZExt(to, stored, memory_type(all_, t), "");
+  const LLVMValueRef store = LLVMBuildStore(to, stored, LLVMBuildGEP2(to, memory_type(one_, t), base, &index, 1, ""));
+  LLVMSetAlignment(store, all_.lanes * static_cast<unsigned>(std::max(1, byte_size(t))));
+  const LLVMMetadataRef one = LLVMValueAsMetadata(int32(all_, 1));
+  constexpr std::string_view kind = "nontemporal";
+  LLVMSetMetadata(store, LLVMGetMDKindIDInContext(all_.context, kind.data(), static_cast<unsigned>(kind.size())),
+                  LLVMMetadataAsValue(all_.context, LLVMMDNodeInContext2(all_.context, const_cast<LLVMMetadataRef*>(&one), 1)));
 }
 
 }  // namespace cosmati::cpu

@@ -164,6 +164,11 @@ bool converts_half() {
 #endif
 }
 
+bool has_ldexp() {
+  const std::string features = "," + host_facts().features + ",";
+  return features.find(",+avx512f,") != std::string::npos && features.find(",+avx512vl,") != std::string::npos;
+}
+
 std::string compiler_identity() {
   const Native& n = native();
   unsigned major = 0, minor = 0, patch = 0;

@@ -17,6 +17,7 @@ struct HostFacts {
 const HostFacts& host_facts();
 // Whether the processor converts between f16 and f32.
 bool converts_half();
+bool has_ldexp();  // on f32, in vectors of every width
 // LLVM's version, the target and its features, the passes: what turns a module into an object.
 std::string compiler_identity();
 

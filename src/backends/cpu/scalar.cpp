@@ -69,6 +69,44 @@ LLVMValueRef call(const Place& at, const LibraryFunction& row, const std::vector
   return all;
 }
 
+// The instruction takes vectors of 4, 8 or 16 f32; others go as parts of one, or as several.
+LLVMValueRef scaled(const Place& at, LLVMValueRef x, LLVMValueRef n) {
+  const auto number = [&](unsigned bits, unsigned value) {
+    return LLVMConstInt(LLVMIntTypeInContext(at.context, bits), value, false);
+  };
+  const auto shuffled = [&](LLVMValueRef a, LLVMValueRef b, unsigned first, unsigned count) {
+    std::vector<LLVMValueRef> from;
+    for (unsigned l = 0; l < count; ++l) from.push_back(number(32, first + l));
+    return LLVMBuildShuffleVector(at.builder, a, b, LLVMConstVector(from.data(), count), "");
+  };
+  const LLVMTypeRef f32 = LLVMFloatTypeInContext(at.context);
+  if (at.lanes <= 2) {
+    const LLVMTypeRef four = LLVMVectorType(f32, 4);
+    const Place wide{at.context, at.module, at.builder, 4};
+    if (at.lanes > 0) {
+      const auto padded = [&](LLVMValueRef v) {
+        LLVMValueRef from[] = {number(32, 0), number(32, at.lanes - 1), number(32, 0), number(32, 0)};
+        return LLVMBuildShuffleVector(at.builder, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(from, 4), "");
+      };
+      return shuffled(scaled(wide, padded(x), padded(n)), LLVMGetPoison(four), 0, at.lanes);
+    }
+    const auto put = [&](LLVMValueRef v) {
+      return LLVMBuildInsertElement(at.builder, LLVMConstNull(four), v, number(32, 0), "");
+    };
+    return LLVMBuildExtractElement(at.builder, scaled(wide, put(x), put(n)), number(32, 0), "");
+  }
+  if (at.lanes > 16) {
+    const unsigned half = at.lanes / 2;
+    const Place narrow{at.context, at.module, at.builder, half};
+    const auto part = [&](LLVMValueRef v, unsigned first) { return shuffled(v, LLVMGetPoison(LLVMTypeOf(v)), first, half); };
+    return shuffled(scaled(narrow, part(x, 0), part(n, 0)), scaled(narrow, part(x, half), part(n, half)), 0, at.lanes);
+  }
+  const LLVMTypeRef type = LLVMVectorType(f32, at.lanes);
+  std::vector<LLVMValueRef> args = {x, n, LLVMConstNull(type), number(std::max(8u, at.lanes), (1u << at.lanes) - 1)};
+  if (at.lanes == 16) args.push_back(number(32, 4));  // rounds as everything else does
+  return intrinsic(at, fmt::format("llvm.x86.avx512.mask.scalef.ps.{}", at.lanes * 32), {}, args);
+}
+
 LLVMValueRef float_operation(const Place& at, Op op, DType t, const std::vector<LLVMValueRef>& args) {
   const LLVMBuilderRef to = at.builder;
   const LLVMTypeRef type = register_type(at, t);
@@ -78,6 +116,9 @@ LLVMValueRef float_operation(const Place& at, Op op, DType t, const std::vector<
   switch (op) {
     case Op::neg:
       return LLVMBuildFNeg(to, a, "");
+    case Op::ldexp:
+      if (t == DType::f32_) return scaled(at, a, b);
+      break;
     case Op::add:
       return LLVMBuildFAdd(to, a, b, "");
     case Op::sub:
@@ -304,6 +345,13 @@ LLVMValueRef apply(const Place& at, Op op, DType argument, DType result, const s
   return float_operation(at, op, argument, args);
 }
 
+namespace {
+double ldexp(double x, double n) {
+  const ops::Scalar args[] = {{.f = x}, {.f = n}};
+  return ops::reference(Op::ldexp, DType::f64_, DType::f64_, args).f;
+}
+}  // namespace
+
 const std::vector<LibraryFunction>& library_functions() {
   using One = double (*)(double);
   using Two = double (*)(double, double);
@@ -321,6 +369,7 @@ const std::vector<LibraryFunction>& library_functions() {
       ROW(erf),
 #undef ROW
       {Op::pow, "cosmati_pow", reinterpret_cast<void*>(static_cast<Two>(std::pow))},
+      {Op::ldexp, "cosmati_ldexp", reinterpret_cast<void*>(static_cast<Two>(ldexp))},
   };
   return rows;
 }

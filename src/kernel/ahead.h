@@ -1,0 +1,12 @@
+// While a group computes, what it stores later and what the next one reads come into the caches: loops that touch memory first
+// and loops that compute would otherwise wait for each other. SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernel/kernel.h"
+
+namespace cosmati::kernel {
+
+// Where a group runs several loops over one range, the one that computes most gets prefetches of elements whose places follow
+// from the group and the loops. Results do not change. Gives whether there were any.
+bool fetch_ahead(Kernel& k);
+
+}  // namespace cosmati::kernel
