@@ -9,45 +9,45 @@ namespace cosmati::lower {
 // The largest or smallest of float32 numbers, where a NaN wins and -0 is below +0, by three extremes of their bits: as integers
 // numbers without a sign are in order, and those with one are in the opposite order above them, or below where integers have a
 // sign; beyond the infinities lie the NaN.
-void Lowering::emit_extreme(ValueId v, Scope* s) {
+Lowering::Folding Lowering::by_bits(ValueId v, Scope* s) {
   const ir::Reduce& reduce = std::get<ir::Reduce>(p_[v].node);
   const ir::Reducer& r = p_[reduce.reducer];
   const bool largest = r.fold == Op::maximum;
   constexpr std::int64_t infinity = 0x7f800000, minus_infinity = 0xff800000;
   constexpr DType i32 = DType::i32_, u32 = DType::u32_, f32 = DType::f32_;
-  std::map<ValueId, ExprId> memo;
-  const ExprId start = lambda_value(r.identity.results[0], {}, s, memo);
-  const auto merge = [&](const Arguments& a, const Arguments& b, Scope* at) -> Arguments {
+  const auto merge = [this](const Arguments& a, const Arguments& b, Scope* at) -> Arguments {
     return {b_.let(*at->block, "top", b_.apply(Op::maximum, {a[0], b[0]})),
             b_.let(*at->block, "low", b_.apply(Op::minimum, {a[1], b[1]})),
             b_.let(*at->block, "high", b_.apply(Op::maximum, {a[2], b[2]}))};
   };
-  const auto state_of = [&](ExprId x, Scope* at) -> Arguments {
-    const ExprId bits = b_.let(*at->block, "bits", b_.bits(u32, x));
-    return {b_.let(*at->block, "signed", b_.bits(i32, x)), bits, bits};
+  const auto step = [this, &reduce, &r, merge](const Arguments& state, std::size_t, Scope* at) {
+    const ExprId x = lifted(reduce, r, at)[0], bits = b_.let(*at->block, "bits", b_.bits(u32, x));
+    return merge(state, {b_.let(*at->block, "signed", b_.bits(i32, x)), bits, bits}, at);
   };
-  Fold f;
-  f.identity = state_of(start, s);
-  f.names = {"top", "low", "high"};
-  f.step = [&](const Arguments& state, std::size_t, Scope* at) {
-    return merge(state, state_of(lifted(reduce, r, at)[0], at), at);
+  // What no number is beyond in the order of each of the three, so that the states of the largest and the smallest are the same.
+  const Arguments identity = {b_.integer(std::numeric_limits<std::int32_t>::min(), i32),
+                              b_.integer(std::numeric_limits<std::uint32_t>::max(), u32), b_.integer(0, u32)};
+  const auto finish = [=, this, &r](const std::vector<Arguments>& states) {
+    std::map<ValueId, ExprId> memo;
+    const ExprId none = lambda_value(r.identity.results[0], {}, s, memo);
+    std::size_t result = 0;
+    each_copy(p_[v].axes, s, [&] {
+      const Arguments& state = states[result++];
+      const ExprId top = state[0], low = state[1], high = state[2];
+      const ExprId unsigned_top = b_.bits(u32, top);
+      const ExprId number =
+          largest ? b_.apply(Op::where, {b_.apply(Op::ge, {top, b_.integer(0, i32)}), unsigned_top, low})
+                  : b_.apply(Op::where, {b_.apply(Op::ge, {high, b_.integer(std::int64_t{1} << 31, u32)}), high, low});
+      const ExprId nan = largest ? b_.apply(Op::lt, {b_.integer(minus_infinity, u32), high})
+                                 : b_.apply(Op::lt, {b_.integer(infinity, i32), top});
+      const ExprId extreme =
+          b_.apply(Op::where, {nan, b_.constant(f32, std::numeric_limits<double>::quiet_NaN()), b_.bits(f32, number)});
+      const ExprId nothing = b_.apply(Op::lt, {high, low});  // of no element
+      s->memo[{v, copy_key(p_[v].axes, s)}] =
+          lambda(r.finish, {b_.let(*s->block, name_of(v), b_.apply(Op::where, {nothing, none, extreme}))}, s);
+    });
   };
-  f.merge = merge;
-  const std::vector<Arguments> states = folded(v, f, s);
-  std::size_t result = 0;
-  each_copy(p_[v].axes, s, [&] {
-    const Arguments& state = states[result++];
-    const ExprId top = state[0], low = state[1], high = state[2];
-    const ExprId unsigned_top = b_.bits(u32, top);
-    const ExprId number =
-        largest ? b_.apply(Op::where, {b_.apply(Op::ge, {top, b_.integer(0, i32)}), unsigned_top, low})
-                : b_.apply(Op::where, {b_.apply(Op::ge, {high, b_.integer(std::int64_t{1} << 31, u32)}), high, low});
-    const ExprId nan =
-        largest ? b_.apply(Op::lt, {b_.integer(minus_infinity, u32), high}) : b_.apply(Op::lt, {b_.integer(infinity, i32), top});
-    const ExprId extreme =
-        b_.apply(Op::where, {nan, b_.constant(f32, std::numeric_limits<double>::quiet_NaN()), b_.bits(f32, number)});
-    s->memo[{v, copy_key(p_[v].axes, s)}] = lambda(r.finish, {b_.let(*s->block, name_of(v), extreme)}, s);
-  });
+  return {{identity, {"top", "low", "high"}, step, merge}, finish, reduce.args[0]};
 }
 
 // Where the lowest and highest elements are: a worker's elements come in the order of their indices, so one is taken only if it
@@ -62,19 +62,19 @@ bool Lowering::places_in_order(const ir::Reduce& reduce) const {
   return coordinate && coordinate->axis == reduce.axes[0] && axis.in_dims && !axis.lo && !axis.hi && ir::narrows_integers(p_);
 }
 
-void Lowering::emit_place(ValueId v, Scope* s) {
+Lowering::Folding Lowering::by_places(ValueId v, Scope* s) {
   const ir::Reduce& reduce = std::get<ir::Reduce>(p_[v].node);
   const ir::Reducer& r = p_[reduce.reducer];
   const AxisId axis = reduce.axes[0];
   const bool largest = r.name == "argmax", numbers = is_float(r.state_types[0]);
-  const auto let = [&](Scope* at, const char* name, ExprId e) { return b_.let(*at->block, name, e); };
+  const auto let = [this](Scope* at, const char* name, ExprId e) { return b_.let(*at->block, name, e); };
   std::map<ValueId, ExprId> memo;
   const ExprId worst = lambda_value(r.identity.results[0], {}, s, memo), none = b_.integer(-1, DType::i32_);
   const ExprId size = let(s, "size", hi(axis, s));
   Fold f;
   f.identity = {worst, none};
   f.names = {"best", "block"};
-  f.step = [&](const Arguments& state, std::size_t, Scope* at) -> Arguments {
+  f.step = [=, this, &reduce, &r](const Arguments& state, std::size_t, Scope* at) -> Arguments {
     const ExprId x = lifted(reduce, r, at)[0], best = state[0];
     // A NaN is better than every number, and nothing is better than a NaN.
     ExprId better = b_.apply(largest ? Op::gt : Op::lt, {x, best});
@@ -85,7 +85,7 @@ void Lowering::emit_place(ValueId v, Scope* s) {
     return {let(at, "best", b_.apply(Op::where, {better, x, best})),
             let(at, "block", b_.apply(Op::where, {better, block, state[1]}))};
   };
-  f.close = [&](const Arguments& state, std::size_t copy, const Shape& shape) -> Arguments {
+  f.close = [=, this](const Arguments& state, std::size_t copy, const Shape& shape) -> Arguments {
     const auto offset = static_cast<std::int64_t>(copy) * shape.lanes;
     const ExprId first = shape.lanes > 1 ? let(s, "first", add(b_.integer(offset), b_.lane())) : b_.integer(offset);
     const ExprId whole = b_.integer(static_cast<std::int64_t>(shape.copies) * shape.lanes);
@@ -95,10 +95,11 @@ void Lowering::emit_place(ValueId v, Scope* s) {
     return {state[0],
             let(s, "place", b_.apply(Op::where, {b_.apply(Op::le, {b_.integer(0, DType::i32_), state[1]}), taken, untouched}))};
   };
-  f.merge = [&](const Arguments& a, const Arguments& b, Scope* at) { return merge(r, a, b, at); };
-  const std::vector<Arguments> states = folded(v, f, s);
-  std::size_t result = 0;
-  each_copy(p_[v].axes, s, [&] { s->memo[{v, copy_key(p_[v].axes, s)}] = lambda(r.finish, states[result++], s); });
+  f.merge = [this, &r](const Arguments& a, const Arguments& b, Scope* at) { return merge(r, a, b, at); };
+  return {std::move(f), [this, v, s, &r](const std::vector<Arguments>& states) {
+            std::size_t result = 0;
+            each_copy(p_[v].axes, s, [&] { s->memo[{v, copy_key(p_[v].axes, s)}] = lambda(r.finish, states[result++], s); });
+          }};
 }
 
 }  // namespace cosmati::lower

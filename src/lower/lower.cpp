@@ -7,6 +7,7 @@
 
 #include "kernel/ahead.h"
 #include "lower/lowering.h"
+#include "plan/lanes.h"
 #include "support/overloaded.h"
 
 namespace cosmati::lower {
@@ -92,6 +93,8 @@ void Lowering::lower_phase(const plan::Phase& phase) {
   kernel::Phase out{phase.name, {}, {}};
   Scope root{nullptr, &out.body, {}};
   phase_ = &phase;
+  const std::set<ValueId> values = plan::values_of(p_, m_, phase);
+  phase_values_.assign(values.begin(), values.end());
   lanes_ = instance_lanes_ = 1;
   for (const place::AxisMap& map : phase.placement.axes)
     lanes_ = std::max(lanes_, static_cast<int>(place::constant_size(map, place::Res::lane)));

@@ -178,6 +178,17 @@ class Lowering {
     // The state that the merge takes from the one that the steps made, of a copy of the innermost axis; nothing: they are alike.
     std::function<Arguments(const Arguments&, std::size_t, const Shape&)> close{};
   };
+  struct Folding {  // how a reduction runs, and what becomes of the states of its copies
+    Fold fold;
+    std::function<void(const std::vector<Arguments>&)> finish;
+    std::optional<ValueId> extreme_of{};  // the states tell both extremes of this value
+  };
+  Folding folding(ValueId v, Scope* s);
+  Folding by_table(ValueId v, Scope* s);
+  std::vector<ValueId> beside(ValueId v, Scope* s);
+  static Arguments part(const Arguments& all, std::size_t first, std::size_t count);
+  static Fold joined(const std::vector<Folding>& all, const std::vector<std::size_t>& distinct,
+                     std::map<std::size_t, std::size_t>& begins);
   std::vector<Arguments> folded(ValueId v, const Fold& f, Scope* s);
   Fold fold_of(ValueId v, Scope* s);
   // The states that the groups of an earlier phase have left, merged.
@@ -197,9 +208,9 @@ class Lowering {
   ExprId lambda_value(ValueId v, const Arguments& args, Scope* s, std::map<ValueId, ExprId>& memo);
 
   // ---- extremes.cpp ----------------------------------------------------------------------------------------------------
-  void emit_extreme(ValueId v, Scope* s);
+  Folding by_bits(ValueId v, Scope* s);
   bool places_in_order(const ir::Reduce& reduce) const;
-  void emit_place(ValueId v, Scope* s);
+  Folding by_places(ValueId v, Scope* s);
 
   // ---- streams.cpp -----------------------------------------------------------------------------------------------------
   std::vector<CarriedState>& carried(StreamId stream, Scope* from);
@@ -241,6 +252,7 @@ class Lowering {
   std::map<ValueId, Parts> parts_, leaving_parts_;       // of earlier phases, and of this one
   std::optional<std::pair<ExprId, std::int64_t>> part_;  // which one this group has, of how many
   std::set<ValueId> filling_;
+  std::vector<ValueId> phase_values_;                         // everything that the phase evaluates
   int nest_ = 0, nests_ = 0;                                  // the nest being written, and how many there are
   std::vector<std::tuple<int, Scope*, ValueId>> on_the_way_;  // arrays that nests fill, with the scope in which they stay
   int lanes_ = 1;                                             // of the phase

@@ -32,10 +32,7 @@ std::vector<Arguments> Lowering::folded(ValueId v, const Fold& f, Scope* s) {
     state.insert(state.end(), f.identity.begin(), f.identity.end());
     names.insert(names.end(), f.names.begin(), f.names.end());
   }
-  const auto part = [&](const Arguments& all, std::size_t i) {
-    const auto at = all.begin() + static_cast<std::ptrdiff_t>(i * width);
-    return Arguments(at, at + static_cast<std::ptrdiff_t>(width));
-  };
+  const auto state_at = [&](const Arguments& all, std::size_t i) { return part(all, i * width, width); };
   state = loops(shapes, state, names, s, [&](Scope* inner, const Arguments& old) {
     const std::optional<ExprId> in_range = inside(reduce.axes, inner);
     Arguments next = old;
@@ -48,7 +45,7 @@ std::vector<Arguments> Lowering::folded(ValueId v, const Fold& f, Scope* s) {
           accumulator = accumulator * shape.copies + (several ? copies_.at(axis) : 0);
         }
         const std::size_t at = (result * accumulators + accumulator) * width;
-        const Arguments before = part(next, at / width), after = f.step(before, result, inner);
+        const Arguments before = state_at(next, at / width), after = f.step(before, result, inner);
         for (std::size_t k = 0; k < width; ++k)
           next[at + k] =
               in_range ? b_.let(*inner->block, "kept", b_.apply(Op::where, {*in_range, after[k], before[k]})) : after[k];
@@ -62,7 +59,7 @@ std::vector<Arguments> Lowering::folded(ValueId v, const Fold& f, Scope* s) {
   for (std::size_t result = 0; result < results; ++result) {
     std::vector<Arguments> parts;
     for (std::size_t a = 0; a < accumulators; ++a) {
-      const Arguments one = part(state, result * accumulators + a);
+      const Arguments one = state_at(state, result * accumulators + a);
       parts.push_back(f.close ? f.close(one, a, shapes.back().second) : one);
     }
     for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2))
@@ -100,8 +97,8 @@ Lowering::Fold Lowering::fold_of(ValueId v, Scope* s) {
                           ? name
                           : fmt::format("{}_{}", name, k < r.state_names.size() ? r.state_names[k] : std::to_string(k)));
   }
-  f.step = [&](const Arguments& state, std::size_t, Scope* inner) { return fold(reduce, r, state, inner); };
-  f.merge = [&](const Arguments& a, const Arguments& b, Scope* at) { return merge(r, a, b, at); };
+  f.step = [this, &reduce, &r](const Arguments& state, std::size_t, Scope* inner) { return fold(reduce, r, state, inner); };
+  f.merge = [this, &r](const Arguments& a, const Arguments& b, Scope* at) { return merge(r, a, b, at); };
   f.symmetric = r.builtin;
   return f;
 }
@@ -155,23 +152,130 @@ std::vector<Arguments> Lowering::merged_parts(ValueId v, const Fold& f, Scope* s
   return all;
 }
 
+// Reductions over the same points that do not need each other share one nest, and so the loads of what they read.
 void Lowering::emit_reduce(ValueId v, Scope* s) {
+  if (m_.two_passes.count(v)) return emit_moments(v, s);
+  if (parts_.count(v)) {
+    const Folding one = by_table(v, s);
+    return one.finish(merged_parts(v, one.fold, s));
+  }
+  reduce_before(std::get<ir::Reduce>(p_[v].node).args, s);
+  const std::vector<ValueId> values = beside(v, s);
+  for (ValueId w : values) reduce_before(std::get<ir::Reduce>(p_[w].node).args, s);
+  std::vector<Folding> all;
+  for (ValueId w : values) all.push_back(folding(w, s));
+  // Extremes of one value are told from the same states.
+  std::vector<std::size_t> first(all.size()), distinct;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto same = std::find_if(distinct.begin(), distinct.end(), [&](std::size_t k) {
+      return all[i].extreme_of && all[i].extreme_of == all[k].extreme_of && all[i].fold.identity == all[k].fold.identity;
+    });
+    first[i] = same == distinct.end() ? i : *same;
+    if (first[i] == i) distinct.push_back(i);
+  }
+  if (distinct.size() == 1) {
+    const std::vector<Arguments> states = folded(v, all[0].fold, s);
+    for (const Folding& f : all) f.finish(states);
+    return;
+  }
+  std::map<std::size_t, std::size_t> begins;
+  const std::vector<Arguments> states = folded(v, joined(all, distinct, begins), s);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::vector<Arguments> own;
+    for (const Arguments& state : states) own.push_back(part(state, begins[first[i]], all[i].fold.identity.size()));
+    all[i].finish(own);
+  }
+}
+
+// v itself first.
+std::vector<ValueId> Lowering::beside(ValueId v, Scope* s) {
+  constexpr std::size_t most = 4;  // their states are in registers
+  const auto& reduce = std::get<ir::Reduce>(p_[v].node);
+  std::vector<ValueId> all = {v};
+  const auto needs = [&](ValueId a, ValueId b) {
+    std::set<ValueId> seen;
+    const std::function<bool(ValueId)> visit = [&](ValueId x) {
+      if (x == b) return true;
+      if (!seen.insert(x).second) return false;
+      const auto& parts = ir::operands(p_[x].node);
+      return std::any_of(parts.begin(), parts.end(), visit);
+    };
+    return visit(a);
+  };
+  for (ValueId w : phase_values_) {
+    const auto* other = std::get_if<ir::Reduce>(&p_[w].node);
+    if (!other || w == v || all.size() == most || other->axes != reduce.axes || p_[w].axes != p_[v].axes) continue;
+    if (other->order != reduce.order || m_.two_passes.count(w) || parts_.count(w) || kept_.count(w) || m_.homes.count(w))
+      continue;
+    if (streams_in(w) != streams_in(v) || s->memo.count({w, copy_key(p_[w].axes, s)})) continue;
+    if (std::none_of(all.begin(), all.end(), [&](ValueId x) { return needs(w, x) || needs(x, w); })) all.push_back(w);
+  }
+  return all;
+}
+
+Arguments Lowering::part(const Arguments& all, std::size_t first, std::size_t count) {
+  const auto at = all.begin() + static_cast<std::ptrdiff_t>(first);
+  return {at, at + static_cast<std::ptrdiff_t>(count)};
+}
+
+// One fold whose state is the states of several, next to each other; `begins`: where that of each is.
+Lowering::Fold Lowering::joined(const std::vector<Folding>& all, const std::vector<std::size_t>& distinct,
+                                std::map<std::size_t, std::size_t>& begins) {
+  Fold f;
+  for (std::size_t i : distinct) {
+    const Fold& one = all[i].fold;
+    begins[i] = f.identity.size();
+    f.identity.insert(f.identity.end(), one.identity.begin(), one.identity.end());
+    f.names.insert(f.names.end(), one.names.begin(), one.names.end());
+    f.symmetric = f.symmetric && one.symmetric;
+  }
+  const auto each = [&all, distinct](const auto& apply) {
+    Arguments together;
+    std::size_t first = 0;
+    for (std::size_t i : distinct) {
+      const std::size_t count = all[i].fold.identity.size();
+      const Arguments own = apply(all[i].fold, first, count);
+      together.insert(together.end(), own.begin(), own.end());
+      first += count;
+    }
+    return together;
+  };
+  f.step = [each](const Arguments& state, std::size_t result, Scope* at) {
+    return each([&](const Fold& one, std::size_t first, std::size_t n) { return one.step(part(state, first, n), result, at); });
+  };
+  f.merge = [each](const Arguments& a, const Arguments& b, Scope* at) {
+    return each(
+        [&](const Fold& one, std::size_t first, std::size_t n) { return one.merge(part(a, first, n), part(b, first, n), at); });
+  };
+  f.close = [each](const Arguments& state, std::size_t copy, const Shape& shape) {
+    return each([&](const Fold& one, std::size_t first, std::size_t n) {
+      return one.close ? one.close(part(state, first, n), copy, shape) : part(state, first, n);
+    });
+  };
+  return f;
+}
+
+Lowering::Folding Lowering::folding(ValueId v, Scope* s) {
   const ir::Reduce& reduce = std::get<ir::Reduce>(p_[v].node);
   const ir::Reducer& r = p_[reduce.reducer];
-  if (m_.two_passes.count(v)) return emit_moments(v, s);
-  if (!parts_.count(v)) {
-    const bool extreme = r.builtin && (r.fold == Op::maximum || r.fold == Op::minimum);
-    if (extreme && reg(r.state_types[0]) == DType::f32_) return emit_extreme(v, s);
-    if (places_in_order(reduce)) return emit_place(v, s);
-  }
-  const Fold f = fold_of(v, s);
-  const std::vector<Arguments> states = parts_.count(v) ? merged_parts(v, f, s) : folded(v, f, s);
-  std::size_t result = 0;
-  each_copy(p_[v].axes, s, [&] {
-    Arguments finish = states[result++];
-    if (std::optional<DType> type = count_type(r)) finish.push_back(b_.let(*s->block, "count", b_.cast(*type, count(reduce, s))));
-    s->memo[{v, copy_key(p_[v].axes, s)}] = lambda(r.finish, finish, s);
-  });
+  const bool extreme = r.builtin && (r.fold == Op::maximum || r.fold == Op::minimum);
+  if (extreme && reg(r.state_types[0]) == DType::f32_) return by_bits(v, s);
+  if (places_in_order(reduce)) return by_places(v, s);
+  return by_table(v, s);
+}
+
+Lowering::Folding Lowering::by_table(ValueId v, Scope* s) {
+  return {fold_of(v, s), [this, v, s](const std::vector<Arguments>& states) {
+            const ir::Reduce& reduce = std::get<ir::Reduce>(p_[v].node);
+            const ir::Reducer& r = p_[reduce.reducer];
+            std::size_t result = 0;
+            each_copy(p_[v].axes, s, [&] {
+              Arguments finish = states[result++];
+              if (std::optional<DType> type = count_type(r))
+                finish.push_back(b_.let(*s->block, "count", b_.cast(*type, count(reduce, s))));
+              s->memo[{v, copy_key(p_[v].axes, s)}] = lambda(r.finish, finish, s);
+            });
+          }};
 }
 
 // Mean and variance of elements that can be read twice: the first pass finds a center near the mean, the second how far it is

@@ -22,9 +22,10 @@ Cost cost(const std::vector<kernel::Work::Phase>& phases, const Target& t, Traff
   const std::size_t last = t.caches.size() - 1;
   for (const kernel::Work::Phase& phase : phases) {
     if (phase.groups == 0) continue;
+    // Not rounded: of two candidates the one with more work must not be cheaper because it gets one worker more.
     const double wanted = std::max(1.0, phase.groups * phase.cycles / t.task_cycles);
-    const double tasks = std::floor(std::min({static_cast<double>(t.workers), phase.groups, wanted}));
-    const double compute = std::ceil(phase.groups / tasks) * phase.cycles / t.cycles_per_us;
+    const double tasks = std::min({static_cast<double>(t.workers), phase.groups, wanted});
+    const double compute = std::max(1.0, phase.groups / tasks) * phase.cycles / t.cycles_per_us;
     double memory = 0;
     const double all = kernel::bytes(phase.footprint);
     for (std::size_t level = 0; level <= last; ++level) {
@@ -33,12 +34,13 @@ Cost cost(const std::vector<kernel::Work::Phase>& phases, const Target& t, Traff
       for (const kernel::Touched& touched : phase.footprint) {
         const bool past = touched.stored && traffic.past_caches;
         if (found && !(past && level == last)) continue;
-        // What is stored is read first, unless it goes past the caches, which only memory sees.
-        bytes += past && level != last ? 0 : touched.beyond[level] * (touched.stored && !past ? 2 : 1);
+        // What is stored is read first, unless it goes past the caches, which only memory sees; what would have been found in a
+        // cache is read by somebody from memory then.
+        if (!past || level == last) bytes += touched.beyond[level] * (touched.stored && (!past || found) ? 2 : 1);
       }
       memory = std::max(memory, bytes / std::min(tasks * t.bytes_per_us[level], t.shared_per_us[level]));
     }
-    const double start = tasks > 1 ? t.start_us : 0;
+    const double start = std::min(1.0, tasks - 1) * t.start_us;
     // What a group fetches ahead must stay until the next one comes to it.
     const bool stays = all / phase.groups <= t.caches[1] / 2;
     const bool waits = traffic.turns && !(traffic.ahead && stays);

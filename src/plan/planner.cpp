@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t most_candidates = 48;
 constexpr std::size_t most_nodes = 20'000;  // of kernel IR in all: what pricing a new program may cost
 constexpr double about_equal = 1.15;        // the model is not better than that, and fewer plans are fewer compilations
+constexpr double same_work_equal = 1.04;    // of one work under several uses of the caches it is
 constexpr double short_us = 2;              // about the launch itself
 
 }  // namespace
@@ -103,7 +104,7 @@ std::size_t Planner::choose(const std::vector<Cost>& costs) const {
   while (least(same_work(work)) > enough) ++work;
   const double best = least(same_work(work));
   std::size_t chosen = work;
-  while (!same_work(work)(chosen) || costs[chosen].total_us > best * about_equal) ++chosen;
+  while (!same_work(work)(chosen) || costs[chosen].total_us > best * same_work_equal) ++chosen;
   return chosen;
 }
 

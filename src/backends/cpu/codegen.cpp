@@ -412,17 +412,21 @@ class Writer {
     LLVMSetAlignment(LLVMBuildStore(at_.builder, ref, element(type, base, offset.ref)), 1);
   }
 
-  // Only a whole vector at a multiple of its size can go past the caches.
+  // What goes past the caches lies at a multiple of its size: a whole vector, else the least that can, which is what allocators
+  // and most rows keep to.
   void store(DType t, LLVMValueRef base, const Value& offset, const Value& stored, bool past_caches) {
-    if (!past_caches || !offset.neighbours()) return lanes_.store(t, base, offset, stored, nullptr);
+    constexpr unsigned least = 16;
+    const unsigned whole = lanes_.count() * static_cast<unsigned>(std::max(1, byte_size(t)));
+    if (!past_caches || !offset.neighbours() || whole < least) return lanes_.store(t, base, offset, stored, nullptr);
     past_caches_ = true;
-    const std::int64_t bytes = lanes_.count() * byte_size(t);
     const LLVMValueRef at = LLVMBuildPtrToInt(at_.builder, element(memory_type(at_, t), base, offset.ref), i64(), "");
-    const LLVMValueRef over = LLVMBuildAnd(at_.builder, at, integer(bytes - 1), "");
-    branch(
-        LLVMBuildICmp(at_.builder, LLVMIntEQ, over, integer(0), ""),
-        [&] { return lanes_.store_past_caches(t, base, offset, stored), nullptr; },
-        [&] { return lanes_.store(t, base, offset, stored, nullptr), nullptr; });
+    const auto aligned = [&](unsigned bytes) {
+      return LLVMBuildICmp(at_.builder, LLVMIntEQ, LLVMBuildAnd(at_.builder, at, integer(bytes - 1), ""), integer(0), "");
+    };
+    const auto past = [&](unsigned bytes) { return lanes_.store_past_caches(t, base, offset, stored, bytes), nullptr; };
+    const auto plain = [&] { return lanes_.store(t, base, offset, stored, nullptr), nullptr; };
+    const auto in_parts = [&] { return branch(aligned(least), [&] { return past(least); }, plain); };
+    branch(aligned(whole), [&] { return past(whole); }, [&] { return whole > least ? in_parts() : plain(); });
   }
 
   void for_loop(const kernel::For& f) {

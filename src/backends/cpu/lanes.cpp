@@ -261,16 +261,25 @@ std::vector<std::pair<Value, Value>> Lanes::rows_of_tile(DType t, const Value& o
   return rows;
 }
 
-void Lanes::store_past_caches(DType t, LLVMValueRef base, const Value& offset, const Value& value) const {
+void Lanes::store_past_caches(DType t, LLVMValueRef base, const Value& offset, const Value& value, unsigned bytes) const {
   const LLVMBuilderRef to = all_.builder;
-  LLVMValueRef index = offset.ref, stored = vector(value, t);
+  LLVMValueRef stored = vector(value, t);
   if (is_bool(t)) stored = LLVMBuildZExt(to, stored, memory_type(all_, t), "");
-  const LLVMValueRef store = LLVMBuildStore(to, stored, LLVMBuildGEP2(to, memory_type(one_, t), base, &index, 1, ""));
-  LLVMSetAlignment(store, all_.lanes * static_cast<unsigned>(std::max(1, byte_size(t))));
   const LLVMMetadataRef one = LLVMValueAsMetadata(int32(all_, 1));
-  constexpr std::string_view kind = "nontemporal";
-  LLVMSetMetadata(store, LLVMGetMDKindIDInContext(all_.context, kind.data(), static_cast<unsigned>(kind.size())),
-                  LLVMMetadataAsValue(all_.context, LLVMMDNodeInContext2(all_.context, const_cast<LLVMMetadataRef*>(&one), 1)));
+  constexpr std::string_view name = "nontemporal";
+  const unsigned kind = LLVMGetMDKindIDInContext(all_.context, name.data(), static_cast<unsigned>(name.size()));
+  const LLVMValueRef past =
+      LLVMMetadataAsValue(all_.context, LLVMMDNodeInContext2(all_.context, const_cast<LLVMMetadataRef*>(&one), 1));
+  const unsigned size = static_cast<unsigned>(std::max(1, byte_size(t))), count = bytes / size;
+  for (unsigned first = 0; first < all_.lanes; first += count) {
+    std::vector<LLVMValueRef> from;
+    for (unsigned l = first; l < first + count; ++l) from.push_back(int32(all_, l));
+    const LLVMValueRef part =
+        LLVMBuildShuffleVector(to, stored, LLVMGetPoison(LLVMTypeOf(stored)), LLVMConstVector(from.data(), count), "");
+    const LLVMValueRef store = LLVMBuildStore(to, part, pointer(memory_type(one_, t), base, offset, first));
+    LLVMSetAlignment(store, bytes);
+    LLVMSetMetadata(store, kind, past);
+  }
 }
 
 }  // namespace cosmati::cpu

@@ -33,8 +33,8 @@ class Lanes {
   // Memory at base[offset], of elements of any alignment; the offset varies. Where the guard is false nothing is touched.
   Value load(DType t, LLVMValueRef base, const Value& offset, const Value* guard, const Value* otherwise) const;
   void store(DType t, LLVMValueRef base, const Value& offset, const Value& value, const Value* guard) const;
-  // Neighbours at a multiple of the size of a vector, to memory without a place in the caches.
-  void store_past_caches(DType t, LLVMValueRef base, const Value& offset, const Value& value) const;
+  // Neighbours at a multiple of `bytes`, to memory without a place in the caches, so many bytes at a time.
+  void store_past_caches(DType t, LLVMValueRef base, const Value& offset, const Value& value, unsigned bytes) const;
   // As many vectors as there are lanes, one element after the other: in each lane neighbours that begin at its offset.
   std::vector<Value> load_tile(DType t, LLVMValueRef base, const Value& offset) const;
   // Gives every lane's neighbours as one vector, with where it goes: what store() takes.
