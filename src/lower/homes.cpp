@@ -7,13 +7,13 @@
 namespace cosmati::lower {
 
 ExprId Lowering::array_lo(AxisId axis) {
-  if (!ir::launch_level(p_, axis)) return bound(prove::hull(p_, axis)->lo);
+  if (!ir::launch_level(p_, axis)) return bound(hulls_.of(axis)->lo);
   return p_[axis].lo ? launch_value(*p_[axis].lo) : b_.integer(0);
 }
 
 ExprId Lowering::array_extent(AxisId axis) {
   if (ir::launch_level(p_, axis)) return axis_extent(axis);
-  auto hull = prove::hull(p_, axis);
+  const std::optional<prove::Hull>& hull = hulls_.of(axis);
   COSMATI_CHECK(hull, "axis {} has no hull", p_[axis].name);
   return maximum(b_.integer(0), sub(bound(hull->hi), bound(hull->lo)));
 }

@@ -238,6 +238,7 @@ class Lowering {
   kernel::Kernel k_;
   kernel::Builder b_;
   const plan::Phase* phase_ = nullptr;
+  prove::Hulls hulls_{p_};
   std::map<AxisId, std::pair<ExprId, ExprId>> ranges_;  // of axes of which a group has a part, while its instances are told apart
   std::map<AxisId, std::uint32_t> copies_;              // the copy being emitted, of axes with several
   std::map<ValueId, std::string> names_;

@@ -74,7 +74,7 @@ class Universal {
       if (p_[axis].piece || ir::launch_level(p_, axis)) return true;
       for (AxisId on : ir::range_axes(p_, axis))
         if (!p_[on].program) return false;
-      return prove::hull(p_, axis).has_value();
+      return hulls_.of(axis).has_value();
     });
   }
   bool in_lambda_or_body(ValueId v) const {
@@ -600,6 +600,7 @@ class Universal {
   const Knobs& knobs_;
   const Aliases& aliases_;
   Mapping mapping_;
+  mutable prove::Hulls hulls_{p_};
   std::vector<std::size_t> ranks_;  // by value
   std::set<ValueId> crosses_;
   std::set<ValueId> early_;  // stored values that must be complete before the first store of the instance

@@ -1,6 +1,7 @@
 // What must be true of a program on every legal argument, asked once per program. A negative answer is a value with a witness.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +41,20 @@ struct Hull {
   Bound lo, hi;
 };
 std::optional<Hull> hull(const ir::Program& program, ir::AxisId axis);
+// The same, each axis asked once: a proof takes longer than what most passes do with its result.
+class Hulls {
+ public:
+  explicit Hulls(const ir::Program& program) : program_(program) {}
+  const std::optional<Hull>& of(ir::AxisId axis) {
+    const auto [known, fresh] = known_.try_emplace(axis);
+    if (fresh) known->second = hull(program_, axis);
+    return known->second;
+  }
+
+ private:
+  const ir::Program& program_;
+  std::map<ir::AxisId, std::optional<Hull>> known_;
+};
 
 // Whether `out` may be exactly the same memory as `in` (same pointer, strides and extents): every instance reads of `in` only
 // elements that it alone stores in `out`, and reads them before it stores any of them.
