@@ -21,7 +21,9 @@ constexpr std::size_t most_lines = 16;  // in one trip of a loop
 
 class Ahead {
  public:
-  explicit Ahead(Kernel& k) : k_(k), b_(k), sums_(k) {}
+  explicit Ahead(const Kernel& k, Kernel* written = nullptr) : k_(k), written_(written), sums_(k) {
+    if (written) b_.emplace(*written);
+  }
 
   bool added() const { return added_; }
 
@@ -52,9 +54,9 @@ class Ahead {
       const auto busiest =
           std::max_element(alike.begin(), alike.end(), [&](StmtId a, StmtId b) { return work(loop(a)) < work(loop(b)); });
       const std::vector<StmtId> added = fetches(alike, static_cast<std::size_t>(busiest - alike.begin()));
-      Block& body = std::get<For>(k_.stmts[busiest->index].node).body;
+      if (!written_) continue;
+      Block& body = std::get<For>(written_->stmts[busiest->index].node).body;
       body.insert(body.begin(), added.begin(), added.end());
-      added_ = added_ || !added.empty();
     }
   }
 
@@ -111,24 +113,24 @@ class Ahead {
   // The offset in lane 0, with something else for some of its leaves.
   template <class Other>
   ExprId rebuilt(const Sum& sum, const Other& other) {
-    ExprId total = b_.integer(0);
+    ExprId total = b_->integer(0);
     for (const auto& [leaves, coefficient] : sum) {
-      ExprId product = b_.integer(coefficient);
+      ExprId product = b_->integer(coefficient);
       bool counts = true;
       for (const Leaf& leaf : leaves) {
         counts = counts && leaf.what != Leaf::What::lane;
         if (!counts) break;
-        product = b_.apply(Op::mul, {product, other(leaf)});
+        product = b_->apply(Op::mul, {product, other(leaf)});
       }
-      if (counts) total = b_.apply(Op::add, {total, product});
+      if (counts) total = b_->apply(Op::add, {total, product});
     }
     return total;
   }
   ExprId itself(const Leaf& leaf) {
-    if (leaf.what == Leaf::What::group) return b_.group();
-    return leaf.what == Leaf::What::var ? b_.var(VarId{leaf.index}) : b_.param(ParamId{leaf.index});
+    if (leaf.what == Leaf::What::group) return b_->group();
+    return leaf.what == Leaf::What::var ? b_->var(VarId{leaf.index}) : b_->param(ParamId{leaf.index});
   }
-  ExprId plus(ExprId e, std::int64_t n) { return n ? b_.apply(Op::add, {e, b_.integer(n)}) : e; }
+  ExprId plus(ExprId e, std::int64_t n) { return n ? b_->apply(Op::add, {e, b_->integer(n)}) : e; }
 
   // ---- what is fetched ----
   struct Access {
@@ -204,11 +206,13 @@ class Ahead {
         return nest == busiest && a.stored;  // this group's own are stored at once, and the next one's much later
       });
       each_line(all, lines, [&](const Access& a, const Sum& offset) {
+        added_ = true;
+        if (!written_) return;
         const ExprId at = rebuilt(offset, [&](const Leaf& leaf) {
-          if (leaf == Leaf{Leaf::What::var, from.index}) return b_.var(to);
+          if (leaf == Leaf{Leaf::What::var, from.index}) return b_->var(to);
           return plus(itself(leaf), leaf.what == Leaf::What::group && nest <= busiest);
         });
-        statements.push_back(b_.statement(Prefetch{{a.buffer, at}, a.stored}));
+        statements.push_back(b_->statement(Prefetch{{a.buffer, at}, a.stored}));
       });
     }
     return statements;
@@ -222,8 +226,9 @@ class Ahead {
     return x == y && between >= 0 && between < line_bytes;
   }
 
-  Kernel& k_;
-  Builder b_;
+  const Kernel& k_;
+  Kernel* written_;           // the same, where prefetches are added; else it is only asked whether there would be any
+  std::optional<Builder> b_;  // of it
   const Sums sums_;
   bool added_ = false;
   std::int64_t lanes_ = 1;
@@ -232,7 +237,12 @@ class Ahead {
 
 }  // namespace
 
-bool fetch_ahead(Kernel& k) {
+void fetch_ahead(Kernel& k) {
+  Ahead ahead(k, &k);
+  for (const Phase& p : k.phases) ahead.phase(p);
+}
+
+bool fetches_ahead(const Kernel& k) {
   Ahead ahead(k);
   for (const Phase& p : k.phases) ahead.phase(p);
   return ahead.added();

@@ -6,7 +6,9 @@
 namespace cosmati::kernel {
 
 // Where a group runs several loops over one range, the one that computes most gets prefetches of elements whose places follow
-// from the group and the loops. Results do not change. Gives whether there were any.
-bool fetch_ahead(Kernel& k);
+// from the group and the loops. Results do not change.
+void fetch_ahead(Kernel& k);
+// Whether that would add any.
+bool fetches_ahead(const Kernel& k);
 
 }  // namespace cosmati::kernel

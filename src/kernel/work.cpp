@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
+#include <set>
 
 #include "kernel/varying.h"
 #include "support/overloaded.h"
@@ -17,6 +19,7 @@ using ops::Op;
 using support::overloaded;
 
 constexpr double unknown_trips = 64;  // of a loop whose range depends on memory
+constexpr double spilled = 4;         // others give way with every register that is short
 constexpr double never = -1;          // the time of what does not depend on a loop's carried values
 
 // What stands between two loops, and the loops.
@@ -411,7 +414,7 @@ struct Work::Impl {
     for (const For::Carry& c : f.carries) since[c.inner.index] = since[c.result.index] = never;
     ready = std::move(outside);
     const double beyond = held - (rates.registers - 4);  // some hold what the body needs
-    l.spill = std::max(0.0, beyond) * (rates.load.busy + rates.store.busy);
+    l.spill = std::max(0.0, beyond) * spilled * (rates.load.busy + rates.store.busy);
     return l;
   }
 
@@ -490,6 +493,21 @@ struct Work::Impl {
     return sum * element;
   }
 
+  // Cycles of accesses that find no place beside each other in the nearest cache: lines whose addresses are alike in the bits
+  // that choose among its sets.
+  static double conflicts(const Footprint& accesses) {
+    constexpr std::int64_t line = 64, sets = 64, ways = 8;
+    constexpr double from_the_next_cache = 2;
+    std::set<std::pair<std::uint32_t, std::int64_t>> lines;
+    for (const Touched& t : accesses) lines.emplace(t.buffer, static_cast<std::int64_t>(t.at) / line);
+    std::map<std::pair<std::uint32_t, std::int64_t>, int> in_set;  // buffers begin anywhere
+    for (const auto& [buffer, number] : lines) ++in_set[{buffer, number % sets}];
+    double sum = 0;
+    for (const auto& [where, count] : in_set)
+      if (count > ways) sum += count * from_the_next_cache;
+    return sum;
+  }
+
   // What a region touches, each with the access it stems from.
   double run(const Region& r, Asked& at, std::size_t depth, Footprint& touched, std::vector<const Access*>& from) const {
     double sum = std::max(r.busy, r.latency);
@@ -498,6 +516,7 @@ struct Work::Impl {
     Footprint own;
     for (const Access& a : r.accesses)
       own.push_back({a.buffer.index, bytes(a.origin, a.element, at), 1, a.element, {}, a.stored});
+    if (depth > 0) sum += conflicts(own);
     if (at.lanes > 1) {
       std::vector<double> by;
       for (const Access& a : r.accesses) by.push_back(std::abs(bytes(a.lane, a.element, at)));
@@ -526,8 +545,9 @@ struct Work::Impl {
       std::vector<const Access*> inner_from;
       double once = run(body, at, depth + 1, inner, inner_from), last = 0;
       if (body.loops.empty()) {
-        once = std::max(body.busy, l.carried);
-        last = std::max(0.0, body.latency - once);
+        const double straight = std::max(body.busy, body.latency), waits = once - straight;
+        once = std::max(body.busy + waits, l.carried);
+        last = std::max(0.0, straight - once);
       }
       sum += rates.loop + last + trips * (std::max(once, l.carried) + l.spill + rates.unroll);
       std::vector<double> advance;

@@ -15,7 +15,7 @@ namespace cosmati::plan {
 namespace {
 
 constexpr std::size_t most_candidates = 48;
-constexpr std::size_t most_nodes = 20'000;  // of kernel IR in all: what pricing a new program may cost
+constexpr std::size_t most_nodes = 15'000;  // of kernel IR in all: what pricing a new program may cost
 constexpr double about_equal = 1.15;        // the model is not better than that, and fewer plans are fewer compilations
 constexpr double same_work_equal = 1.04;    // of one work under several uses of the caches it is
 constexpr double short_us = 2;              // about the launch itself
@@ -36,8 +36,7 @@ Planner::Planner(const ir::Program& program, const std::string& text, const Targ
     if (std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& c) { return c.mapping == mapping; })) return;
     kernel::Kernel k = target.priced ? lower(mapping) : kernel::Kernel{};
     nodes += k.exprs.size();
-    kernel::Kernel fetching = k;
-    const Traffic traffic{mapping.past_caches, kernel::fetch_ahead(fetching), mapping.ahead};
+    const Traffic traffic{mapping.past_caches, kernel::fetches_ahead(k), mapping.ahead};
     auto work = std::make_shared<const kernel::Work>(std::move(k), target.rates);
     candidates_.push_back({knobs, std::move(mapping), std::move(work), traffic});
   };
