@@ -96,7 +96,8 @@ struct Operation {
   const char* expression;  // of values near 1, and near 1 again
   int times;
 };
-constexpr Operation operations[] = {{"exp", "exp(-{})", 8}, {"div", "1.5 / {}", 16}, {"fma", "fma({}, f32(0.5), f32(0.5))", 32}};
+constexpr Operation operations[] = {
+    {"add", "{} + 0.25", 32}, {"exp", "exp(-{})", 8}, {"div", "1.5 / {}", 16}, {"fma", "fma({}, f32(0.5), f32(0.5))", 32}};
 
 class Calibration {
  public:
@@ -107,9 +108,10 @@ class Calibration {
     profile["environment"] = Json::parse(environment());
     profile["measured"] = now();
     profile["load_before"] = load();
-    steps_ = launches() + throughputs();
+    steps_ = 1 + launches() + throughputs();
     for (int threads : counts_) steps_ += 4 * static_cast<int>(levels_for(threads).size());
     profile["bandwidth"] = bandwidth();
+    profile["clock"] = clock();
     profile["launch"] = launch();
     profile["throughput"] = throughput();
     profile["load_after"] = load();
@@ -154,6 +156,27 @@ class Calibration {
         rows.push_back(std::move(row));
       }
     return rows;
+  }
+
+  // A sum takes one cycle on every common core, and each waits for the one before.
+  Json clock() {
+    const Measured ghz = step([] {
+      std::vector<double> rates;
+      for (int s = 0; s < samples; ++s) {
+        constexpr int sums = 8'000'000;
+        std::uint64_t x = 1;
+        const auto begin = std::chrono::steady_clock::now();
+        for (int i = 0; i < sums / 8; ++i)
+          for (int k = 0; k < 8; ++k) {
+            x += 1;
+            asm volatile("" : "+r"(x));
+          }
+        rates.push_back(sums / std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count());
+      }
+      return measured(std::move(rates));
+    });
+    report_.line(fmt::format("clock: {:.2f} GHz", ghz.median));
+    return Json::array({{{"threads", 1}, {"ghz", json_of(ghz)}}});
   }
 
   int launches() const { return counts_.size() > 1 ? 3 : 2; }

@@ -1,15 +1,11 @@
-// A profile is used whole or not at all.
+// The few figures that a line has room for.
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/profile.h"
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include <cosmati/error.h>
 #include <cosmati/machine.h>
-
-#include "support/read_file.h"
 
 namespace cosmati::tools {
 namespace {
@@ -30,28 +26,16 @@ const Json* find(const Json& profile, const char* list, const Json& which) {
 }  // namespace
 
 std::optional<Json> read_profile() {
-  const std::string file = profile_file();
-  std::error_code ignored;
-  if (file.empty() || !std::filesystem::exists(file, ignored)) return std::nullopt;
-  const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorCode::bad_file, Where{file, 0, 0}, "this is no profile of this environment: " + why,
-                "run cosmati calibrate again");
-  };
-  const auto shallow = [](int depth, Json::parse_event_t, Json&) {  // what nests is walked by recursion
-    return depth <= 8;
-  };
-  Json profile = Json::parse(support::read_file(file), shallow, false);
-  if (!profile.is_object()) refuse("it is no JSON object");
-  if (profile.value("kind", Json()) != "cosmati-profile" || profile.value("schema", Json()) != profile_schema)
-    refuse(fmt::format("it is of no schema {}", profile_schema));
-  if (profile.value("environment", Json()) != Json::parse(environment())) refuse("it was measured in another environment");
+  const std::optional<std::string> text = profile();
+  if (!text) return std::nullopt;
+  Json read = Json::parse(*text);
   try {
-    static_cast<void>(profile.at("measured").get<std::string>());
-    profile_summary(profile);
+    profile_summary(read);
   } catch (const Json::exception&) {
-    refuse("figures are missing");
+    throw Error(ErrorCode::bad_file, Where{profile_file(), 0, 0}, "this is no profile of this environment: figures are missing",
+                "run cosmati calibrate again");
   }
-  return profile;
+  return read;
 }
 
 std::string profile_summary(const Json& profile) {

@@ -7,9 +7,7 @@
 
 namespace cosmati::tools {
 
-constexpr int profile_schema = 1;
-
-// Nothing where there is none. Throws Error{bad_file} for a file that is not the profile of this environment, saying why.
+// cosmati::profile() as JSON, with all that a summary shows. Throws Error{bad_file}.
 std::optional<nlohmann::ordered_json> read_profile();
 
 // The figures that most depends on, in one line: "memory 21.3 GB/s copied by 2 threads, launch 0.31 us, exp 2.1 and div 4.0 per

@@ -11,6 +11,7 @@
 #include "library/cache_entry.h"
 #include "library/judge.h"
 #include "library/kernel_image.h"
+#include "library/profile.h"
 #include "lower/lower.h"
 #include "plan/legal.h"
 #include "runtime/device.h"
@@ -139,7 +140,8 @@ plan::Knobs Kernels::choice(const Instance& instance, const plan::Facts& facts, 
   if (rule->first_will_do(shape)) {
     knobs = rule->knobs(0);
   } else {
-    const std::string key = disk_ ? fmt::format("choice {}\n{}", text_of(shape), key_of(instance, facts)) : "";
+    const std::string key =
+        disk_ ? fmt::format("choice {}\nprices {}\n{}", text_of(shape), target_.prices, key_of(instance, facts)) : "";
     const bool first = !planners_.find(planner_key(facts_text, plan::Planner::Search::all));
     if (disk_ && first)
       if (const std::optional<std::string> bytes = disk_->read(key)) {
@@ -166,7 +168,7 @@ kernel::Kernel Kernels::lowered(const Instance& instance, const plan::Plan& plan
 Kernels::Kernels(Device device, const Options& options)
     : device_(std::move(device)),
       options_(options),
-      target_(plan::target_named(device_.name(), native::workers(device_.impl()->cpu))),
+      target_(target_of(device_)),
       disk_(device_.impl()->kind == Device::Impl::Kind::cpu ? DiskCache::of(options) : nullptr) {}
 
 Kernels::Got Kernels::get(const Instance& instance, const plan::Facts& facts, const kernel::Shape& shape) {

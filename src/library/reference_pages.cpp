@@ -27,6 +27,13 @@ constexpr struct {
 #include <cosmati/knobs.def>
 #undef KNOB
 };
+constexpr struct {
+  std::string_view name, sentence, remedy;
+} reason_rows[] = {
+#define REASON(name, sentence, remedy) {#name, sentence, remedy},
+#include "place/reasons.def"
+#undef REASON
+};
 constexpr std::string_view error_names[] = {
 #define ERROR(code, meaning) #code,
 #include <cosmati/errors.def>
@@ -92,6 +99,15 @@ std::string knobs_page() {
   return page;
 }
 
+std::string refusals_page() {
+  std::string page =
+      "# Refusals\n\nWhy a setting of the knobs is not legal, as `cosmati plan` counts them and `cosmati plan --json` lists them "
+      "with where "
+      "and a witness.\n\n| reason | meaning | what would be legal |\n|---|---|---|\n";
+  for (const auto& row : reason_rows) page += fmt::format("| `{}` | {} | {} |\n", row.name, cell(row.sentence), cell(row.remedy));
+  return page;
+}
+
 std::string programs_page() {
   std::string page = "# Shipped programs\n";
   for (const auto& [name, text] : library::shipped()) page += fmt::format("\n## {}\n\n```\n{}```\n", name, text);
@@ -101,8 +117,8 @@ std::string programs_page() {
 }  // namespace
 
 std::map<std::string, std::string> reference_pages() {
-  return {{"ops", ops_page()},       {"reducers", reducers_page()}, {"dtypes", dtypes_page()},
-          {"errors", errors_page()}, {"knobs", knobs_page()},       {"programs", programs_page()}};
+  return {{"ops", ops_page()},     {"reducers", reducers_page()}, {"dtypes", dtypes_page()},    {"errors", errors_page()},
+          {"knobs", knobs_page()}, {"programs", programs_page()}, {"refusals", refusals_page()}};
 }
 
 }  // namespace cosmati

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array lane_counts = {"1", "2", "4", "8", "16", "32"};
 constexpr std::array tiles = {"1", "2", "3", "4", "6", "8", "12", "16"};
-constexpr std::array splits = {"1", "4", "16", "64"};
+constexpr std::array splits = {"1", "2", "4", "8", "16", "64", "256"};
 constexpr std::array chunks = {"1", "4", "16", "64", "256", "1024", "4096"};
 
 class Trial {
@@ -58,8 +58,13 @@ std::vector<Choice> choices(const ir::Program& p, const Target& target, const Fa
     if (trial.legal({{"lane_axes", axis}})) on_lanes.push_back(axis);
   orders.insert(orders.end(), on_lanes.begin(), on_lanes.end());
   for (const std::string& first : on_lanes)
-    for (const std::string& second : on_lanes)
-      if (first != second) orders.push_back(first + "," + second);
+    for (const std::string& second : on_lanes) {
+      if (first == second) continue;
+      const std::string two = first + "," + second;
+      orders.push_back(two);
+      for (const std::string& third : on_lanes)
+        if (third != first && third != second) orders.push_back(two + "," + third);
+    }
   add(trial.of("lane_axes", orders));
   if (!on_lanes.empty()) {  // what takes one element at a time neither passes the caches nor is fetched ahead
     add(trial.of("stores", std::array{"cached", "past_caches"}));

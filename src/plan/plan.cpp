@@ -86,8 +86,8 @@ std::string text_of(const Cost& cost) {
 std::string price_text(const Plan& plan) {
   if (plan.candidates.empty()) return "";
   constexpr std::size_t shown_candidates = 3;
-  std::string text = fmt::format("  cost {}\n", text_of(plan.candidates.front().cost));
-  text += fmt::format("  the first within a tenth of the cheapest of {} candidates", plan.candidates.size());
+  std::string text = fmt::format("  cost {}, by rates of {}\n", text_of(plan.candidates.front().cost), plan.prices);
+  text += fmt::format("  the first about as good as the best of {} candidates", plan.candidates.size());
   text += plan.left_out == 0 ? "\n" : fmt::format(", {} not tried\n", plan.left_out);
   for (std::size_t i = 1; i < std::min(plan.candidates.size(), shown_candidates + 1); ++i)
     text += fmt::format("  next {}: {}\n", text_of(plan.candidates[i].knobs), text_of(plan.candidates[i].cost));
@@ -182,6 +182,7 @@ std::string to_json(const ir::Program& program, const Plan& plan) {
   j["candidates"] = json::array();
   for (const Plan::Priced& c : plan.candidates) j["candidates"].push_back({{"knobs", c.knobs}, {"cost_us", cost_json(c.cost)}});
   j["not_tried"] = plan.left_out;
+  j["prices"] = plan.prices;
   j["notes"] = streaming_lines(program);
   j["refusals"] = json::array();
   for (const Refusal& r : plan.refusals)

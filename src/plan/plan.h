@@ -33,6 +33,7 @@ struct Plan {
   std::vector<Priced> candidates = {};  // this one, then the others, the cheapest first
   std::vector<Refusal> refusals = {};   // in the order in which they were tried
   int left_out = 0;                     // settings that were not tried: pricing more is not worth the time
+  std::string prices = {};              // where the rates of the costs are from
 };
 
 // The mapping that the knobs give, with the rule where they are silent, or why there is none.

@@ -12,7 +12,8 @@ struct Target {
   int lanes = 1;    // 32-bit elements of one vector register
   int workers = 1;  // that run groups at the same time
   std::int64_t most_workers_of_group = 32;
-  int offset_bits = 64;  // in which offsets inside a parameter are computed
+  int offset_bits = 64;                 // in which offsets inside a parameter are computed
+  std::string prices = "common cores";  // where the rates are from
   // Without rates nothing is priced: the rule chooses.
   bool priced = false;
   kernel::Rates rates = {};

@@ -15,6 +15,16 @@ class Calibrate(ToolTest):
         environment = {name: value for name, value in environment.items() if value is not None}
         return subprocess.run([TOOL, *arguments], capture_output=True, text=True, env=environment)
 
+    def priced_by(self, rates, warnings=0):
+        result = self.call("plan", "softmax", "x=f32[1000,1000]:zeros", "--device", "cpu", "--json")
+        self.assertEqual(result.returncode, DONE, result.stderr)
+        self.assertEqual(json.loads(result.stdout)["prices"], rates)
+        self.assertEqual(result.stderr.count("\n"), warnings, result.stderr)
+        if warnings:
+            self.assertIn("plans are priced for common cores", result.stderr)
+        run = self.call("run", "softmax", "x=f32[100,100]:normal", "--device", "cpu", "--check")
+        self.assertEqual((run.returncode, run.stderr.count("\n")), (DONE, warnings), run.stderr)
+
     def assert_measured(self, m):
         self.assertEqual(set(m), {"median", "low", "high"})
         self.assertTrue(0 < m["low"] <= m["median"] <= m["high"], m)
@@ -30,7 +40,7 @@ class Calibrate(ToolTest):
         profile = answer["profile"]
         self.assertEqual(json.loads(pathlib.Path(answer["file"]).read_text()), profile)
         self.assertEqual([p.name for p in (self.path / "cache").iterdir()], [os.path.basename(answer["file"])])
-        self.assertEqual((profile["kind"], profile["schema"], profile["device"]), ("cosmati-profile", 1, "cpu"))
+        self.assertEqual((profile["kind"], profile["schema"], profile["device"]), ("cosmati-profile", 2, "cpu"))
         self.assertEqual(set(profile["environment"]), {"processor", "cores", "library"})
         cores = profile["environment"]["cores"]
 
@@ -45,7 +55,8 @@ class Calibrate(ToolTest):
                     self.assert_measured(row[f"{stream}_gb_s"])
         for row in profile["launch"]:
             self.assert_measured(row["us"])
-        self.assertEqual({row["operation"] for row in profile["throughput"]}, {"exp", "div", "fma"})
+        self.assertEqual({row["operation"] for row in profile["throughput"]}, {"add", "exp", "div", "fma"})
+        self.assert_measured(profile["clock"][0]["ghz"])
         for row in profile["throughput"]:
             self.assert_measured(row["per_ns"])
 
@@ -54,6 +65,15 @@ class Calibrate(ToolTest):
         self.assertRegex(printed.stdout, rf"calibrated {profile['measured']}: memory \d+\.\d GB/s copied by {cores} thread")
         listed = json.loads(self.call("devices", "--json").stdout)["devices"]
         self.assertEqual(listed[0]["profile"], profile)
+
+        self.priced_by(f"the profile of {profile['measured']}")
+        kept = pathlib.Path(answer["file"]).read_text()
+        for broken in ("{}", kept[: len(kept) // 2], kept.replace('"cores": ', '"cores": 1'), kept.replace('"schema": 2', '"schema": 1'), kept.replace("ghz", "mhz"), "\0" * 100):
+            with self.subTest(broken=broken[:40]):
+                pathlib.Path(answer["file"]).write_text(broken)
+                self.priced_by("common cores", warnings=1)
+        pathlib.Path(answer["file"]).unlink()
+        self.priced_by("common cores")
 
         pathlib.Path(answer["file"]).write_text("{}")
         broken = self.call("devices")

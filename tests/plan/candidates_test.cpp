@@ -9,13 +9,16 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <random>
+#include <set>
 
 #include "backends/registry.h"
 #include "library/judge.h"
 #include "library/proofs.h"
 #include "library/random_inputs.h"
 #include "lower/lower.h"
+#include "plan/choices.h"
 #include "plan/planner.h"
 #include "runtime/bind.h"
 #include "runtime/kernel.h"
@@ -192,6 +195,33 @@ TEST(Candidates, APlanReplaysExactly) {
     EXPECT_EQ(second.emit(arguments, "kernel"), first.emit(arguments, "kernel")) << program.name();
     EXPECT_EQ(subject.run(first, "planned") == subject.run(second, "replayed"), true) << program.name();
   }
+}
+
+// Whoever searches by measurement meets whatever the planner may choose, and every knob that there is.
+TEST(Candidates, AllAreAmongTheChoicesOfWhoSearches) {
+  std::set<std::string> rows;
+  for (std::size_t i = 0; i < subjects().size(); i += 3) {
+    const Subject& subject = subjects()[i];
+    std::map<std::string, std::set<std::string>> values;
+    for (const Choice& choice : choices(subject.instance->inlined, example_target(), subject.facts)) {
+      values[choice.knob].insert(choice.values.begin(), choice.values.end());
+      EXPECT_GE(choice.values.size(), 2u) << choice.knob;
+      const std::size_t dot = choice.knob.find('.');
+      rows.insert(dot == std::string::npos ? choice.knob : choice.knob.substr(0, dot + 1));
+    }
+    for (const Knobs& knobs : subject.candidates)
+      for (const auto& [knob, value] : knobs)
+        if (values.contains(knob))
+          EXPECT_TRUE(values[knob].contains(value)) << subject.program.name() << " " << knob << "=" << value;
+        else
+          EXPECT_EQ(value, "1") << subject.program.name() << " " << knob << ": it is the only value that is legal";
+  }
+  const std::set<std::string> all = {
+#define KNOB(name, values, documentation) #name,
+#include <cosmati/knobs.def>
+#undef KNOB
+  };
+  EXPECT_EQ(rows, all);
 }
 
 TEST(Candidates, APlanForAnotherProgramOrOutsideItsDomainIsRefused) {

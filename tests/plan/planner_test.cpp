@@ -11,6 +11,7 @@
 #include "lower/lower.h"
 #include "plan/choose.h"
 #include "plan/legal.h"
+#include "plan/profile.h"
 #include "runtime/bind.h"
 
 namespace cosmati::plan {
@@ -190,8 +191,8 @@ TEST(Planner, TheExplanationSaysWhatWasCompared) {
   const std::string text = to_text(p.p(), plan);
   const std::string told = text.substr(text.find("  cost "), text.find("  domain:") - text.find("  cost "));
   EXPECT_EQ(told,
-            "  cost 54 us: compute 30, memory 40, start 4\n"
-            "  the first within a tenth of the cheapest of 3 candidates, 7 not tried\n"
+            "  cost 54 us: compute 30, memory 40, start 4, by rates of common cores\n"
+            "  the first about as good as the best of 3 candidates, 7 not tried\n"
             "  next the rule: 54.2 us: compute 30.2, memory 40, start 4\n"
             "  next lane_axes=row tile.col=2: 1e+03 us: compute 1e+03, memory 2, start 0\n"
             "  refused 2 one_at_a_time: instances that keep arrays or run streams are made one at a time, first tile.row=2\n"
@@ -207,6 +208,84 @@ TEST(Planner, TheExplanationSaysWhatWasCompared) {
                                                  {"reason", "one_at_a_time"},
                                                  {"where", "tile.row"},
                                                  {"witness", "row tells them apart"}}));
+}
+
+// ---- profiles --------------------------------------------------------------------------------------------------------------
+
+nlohmann::json profile() {
+  const auto m = [](double median) { return nlohmann::json{{"median", median}, {"low", median / 2}, {"high", median}}; };
+  const auto copy = [&](const char* level, int threads, double gb_s) {
+    return nlohmann::json{{"level", level}, {"threads", threads}, {"copy_gb_s", m(gb_s)}};
+  };
+  const auto of = [&](const char* name, double per_ns) {
+    return nlohmann::json{{"operation", name}, {"threads", 1}, {"per_ns", m(per_ns)}};
+  };
+  return {{"measured", "some day"},
+          {"clock", {{{"threads", 1}, {"ghz", m(2.5)}}}},
+          {"bandwidth", {copy("L2", 1, 80), copy("memory", 1, 8), copy("L2", 4, 300), copy("memory", 4, 20)}},
+          {"launch",
+           {{{"elements", 16}, {"threads", 1}, {"us", m(0.6)}},
+            {{"elements", 65536}, {"threads", 1}, {"us", m(80)}},
+            {{"elements", 65536}, {"threads", 4}, {"us", m(32)}}}},
+          {"throughput", {of("add", 20), of("fma", 10), of("div", 2), of("exp", 1)}}};
+}
+
+TEST(Profile, ItsFiguresAreTheTargets) {
+  const Target t = with_profile(example_target(), profile().dump());
+  EXPECT_EQ(t.prices, "the profile of some day");
+  EXPECT_EQ(t.cycles_per_us, 2500);
+  // Eight lanes a register.
+  EXPECT_DOUBLE_EQ(t.rates.simple.busy, 1);
+  EXPECT_DOUBLE_EQ(t.rates.multiply.busy, 2);
+  EXPECT_DOUBLE_EQ(t.rates.divide.busy, 10);
+  // Copies count a byte once read and once written, and the planner what is stored twice.
+  EXPECT_DOUBLE_EQ(t.bytes_per_us[0], 120'000);
+  EXPECT_DOUBLE_EQ(t.shared_per_us[0], 450'000);
+  EXPECT_DOUBLE_EQ(t.bytes_per_us[2], 12'000);
+  EXPECT_DOUBLE_EQ(t.shared_per_us[2], 30'000);
+  // A level that is not in the profile is as on common cores.
+  EXPECT_EQ(t.bytes_per_us[1], example_target().bytes_per_us[1]);
+  EXPECT_DOUBLE_EQ(t.start_us, 6);
+  EXPECT_EQ(t.lanes, example_target().lanes);
+}
+
+TEST(Profile, SlowMemoryMakesMemoryDear) {
+  const Planned p(softmax);
+  const Shape shape = p.shape({{"row", 4096}, {"col", 4096}});
+  const kernel::Work work(kernel::expand(lower::lower(p.p(), p.plan({{"row", 4096}, {"col", 4096}}).mapping, p.facts())),
+                          example_target().rates);
+  nlohmann::json slow = profile();
+  for (nlohmann::json& row : slow["bandwidth"]) row["copy_gb_s"]["high"] = row["copy_gb_s"]["high"].get<double>() / 10;
+  const Cost fast = cost(work, shape, with_profile(example_target(), profile().dump()));
+  const Cost dear = cost(work, shape, with_profile(example_target(), slow.dump()));
+  EXPECT_NEAR(dear.memory_us, 10 * fast.memory_us, 1e-6 * dear.memory_us);
+  EXPECT_EQ(dear.compute_us, fast.compute_us);
+}
+
+TEST(Profile, WhatIsMissingOrImpossibleIsSaid) {
+  const auto refusal = [](const nlohmann::json& p) -> std::string {
+    try {
+      with_profile(example_target(), p.dump());
+    } catch (const Error& e) {
+      return e.message;
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(profile()), "");
+  for (const char* list : {"measured", "clock", "bandwidth", "launch", "throughput"}) {
+    nlohmann::json p = profile();
+    p.erase(list);
+    EXPECT_THAT(refusal(p), testing::HasSubstr("figures are missing")) << list;
+    if (p = profile(); p[list].is_array()) {
+      p[list] = nlohmann::json::array();
+      EXPECT_THAT(refusal(p), testing::HasSubstr("figures are missing")) << list;
+    }
+  }
+  for (const double odd : {0.0, -1.0, 1e300, 1e-9}) {
+    nlohmann::json p = profile();
+    p["clock"][0]["ghz"]["high"] = odd;
+    EXPECT_THAT(refusal(p), testing::HasSubstr("ghz of clock is")) << odd;
+  }
 }
 
 // ---- what the proofs say of a mapping --------------------------------------------------------------------------------------

@@ -115,13 +115,21 @@ class ProfileTest : public testing::Test {
   ~ProfileTest() override { ::unsetenv("COSMATI_CACHE_DIR"); }
   static nlohmann::ordered_json good() {
     const nlohmann::ordered_json m = {{"median", 2.0}, {"low", 1.0}, {"high", 3.0}};
+    const auto of = [&](const char* operation) {
+      return nlohmann::ordered_json{{"operation", operation}, {"threads", 1}, {"per_ns", m}};
+    };
     return {{"kind", "cosmati-profile"},
             {"schema", profile_schema},
             {"environment", nlohmann::ordered_json::parse(environment())},
             {"measured", "2026-01-02T03:04:05Z"},
-            {"bandwidth", {{{"level", "memory"}, {"threads", 4}, {"copy_gb_s", m}}}},
-            {"launch", {{{"elements", 16}, {"threads", 1}, {"us", m}}}},
-            {"throughput", {{{"operation", "exp"}, {"per_ns", m}}, {{"operation", "div"}, {"per_ns", m}}}}};
+            {"bandwidth",
+             {{{"level", "memory"}, {"threads", 1}, {"copy_gb_s", m}}, {{"level", "memory"}, {"threads", 4}, {"copy_gb_s", m}}}},
+            {"clock", {{{"threads", 1}, {"ghz", m}}}},
+            {"launch",
+             {{{"elements", 16}, {"threads", 1}, {"us", m}},
+              {{"elements", 65536}, {"threads", 1}, {"us", m}},
+              {{"elements", 65536}, {"threads", 4}, {"us", m}}}},
+            {"throughput", {of("add"), of("exp"), of("div"), of("fma")}}};
   }
   std::string refusal(const std::string& text) {
     std::ofstream(profile_file()) << text;
@@ -153,10 +161,10 @@ TEST_F(ProfileTest, AnythingElseIsRefusedByName) {
   EXPECT_THAT(refusal("[1]"), HasSubstr("it is no JSON object"));
   EXPECT_THAT(refusal(good().dump().substr(0, 100)), HasSubstr("it is no JSON object"));
   EXPECT_THAT(refusal(std::string(100000, '[')), HasSubstr("it is no JSON object"));
-  EXPECT_THAT(refusal("{}"), HasSubstr("it is of no schema 1"));
-  EXPECT_THAT(refusal(without("schema")), HasSubstr("it is of no schema 1"));
+  EXPECT_THAT(refusal("{}"), HasSubstr("it is of no schema 2"));
+  EXPECT_THAT(refusal(without("schema")), HasSubstr("it is of no schema 2"));
   EXPECT_THAT(refusal(without("environment")), HasSubstr("another environment"));
-  for (const char* key : {"measured", "bandwidth", "launch", "throughput"})
+  for (const char* key : {"measured", "bandwidth", "clock", "launch", "throughput"})
     EXPECT_THAT(refusal(without(key)), HasSubstr("figures are missing")) << key;
   auto other = good();
   other["environment"]["cores"] = 10000;
