@@ -14,7 +14,8 @@ bool fits(double bytes, double cache) { return bytes <= 0.8 * cache; }  // cache
 
 // Two accesses of the same elements, give or take a tail.
 bool same_memory(const Touched& a, const Touched& b) {
-  if (a.buffer != b.buffer || std::abs(a.at - b.at) > std::max({a.run, b.run, line})) return false;
+  // Rows next to each other are not the same row.
+  if (a.buffer != b.buffer || std::abs(a.at - b.at) > std::max(std::max(a.run, b.run) / 2, line)) return false;
   const double x = a.bytes(), y = b.bytes();
   return x < 4 * y && y < 4 * x;
 }

@@ -89,6 +89,16 @@ TEST(Reuse, AWalkAcrossRowsTakesWholeLinesForEachElement) {
   EXPECT_NEAR(beyond(phase_of(wide, {64, 1024}, 1), 0, 1), 64 * 100e3 * 64, 1e8) << "two elements of a line are one line";
 }
 
+TEST(Reuse, RowsNextToEachOtherAreTwoRows) {
+  const std::string two_rows =
+      "    for i in 0 .. s\n      let a = x[group * s * 16 + i * 8 + lane]\n      let b = x[group * s * 16 + s * 8 + i * 8 + "
+      "lane]\n"
+      "      y[group * s * 8 + i * 8 + lane] = a + b\n";
+  for (const std::int64_t columns : {10, 100, 100'000})
+    EXPECT_NEAR(beyond(phase_of(two_rows, {100, columns}), 0, 2) / static_cast<double>(100 * columns * 16 * 4), 1, 0.1)
+        << columns;
+}
+
 TEST(Reuse, NeighboursInRegistersMakeOneRun) {
   const std::string four =
       "    for i in 0 .. s\n      let b = i * 32\n      let c = b + lane\n      let d = b + 8 + lane\n"
