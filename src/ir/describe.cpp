@@ -4,6 +4,7 @@
 #include "ir/describe.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -44,7 +45,7 @@ class Describer {
     const Value& value = p_[v];
     return std::visit(support::overloaded{
                           [&](const Const& n) {
-                            if (is_float(value.dtype)) return fmt::format("{}", n.f);
+                            if (is_float(value.dtype)) return std::isnan(n.f) ? "nan" : fmt::format("{}", n.f);  // it has no sign
                             if (is_bool(value.dtype)) return std::string(n.i ? "true" : "false");
                             return fmt::format("{}", n.i);
                           },

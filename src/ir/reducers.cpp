@@ -220,8 +220,9 @@ std::optional<Op> fold_of(const Program& p, const Lambda& merge, std::size_t sta
   return std::nullopt;
 }
 
+// What bodies of one meaning are called makes no difference.
 bool same(const Reducer& a, const Reducer& b) {
-  return a.name == b.name && a.arg_types == b.arg_types && a.state_types == b.state_types &&
+  return !a.builtin && !b.builtin && a.arg_types == b.arg_types && a.state_types == b.state_types &&
          a.identity.results == b.identity.results && a.lift.results == b.lift.results && a.merge.results == b.merge.results &&
          a.finish.results == b.finish.results;
 }
@@ -401,6 +402,12 @@ ReducerId Builder::reducer(const std::string& name, const ReducerBody& body, con
   r.where = where;
   for (std::size_t k = 0; k < program_.reducers.size(); ++k)
     if (same(program_.reducers[k], r)) return ReducerId{static_cast<std::uint32_t>(k)};
+  // One for each list of types: their names differ, as they do in what is printed.
+  const auto is_taken = [&] {
+    return std::any_of(program_.reducers.begin(), program_.reducers.end(),
+                       [&](const Reducer& other) { return other.name == r.name; });
+  };
+  for (int number = 2; is_taken(); ++number) r.name = fmt::format("{}_{}", name, number);
   program_.reducers.push_back(std::move(r));
   return ReducerId{static_cast<std::uint32_t>(program_.reducers.size() - 1)};
 }

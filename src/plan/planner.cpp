@@ -111,7 +111,8 @@ Plan Planner::plan(const Shape& shape) const {
   const std::vector<Cost> prices = target_.priced ? costs(shape) : std::vector<Cost>(1);
   const std::size_t chosen = choose(prices);
   const Candidate& c = candidates_[chosen];
-  Plan plan{name_, hash_, target_.name, c.knobs, facts_, c.mapping, {}, refusals_, left_out_, target_.prices};
+  Plan plan{name_,     hash_, target_.name, c.knobs,   facts_,
+            c.mapping, {},    refusals_,    left_out_, target_.priced ? target_.prices : ""};
   if (!target_.priced) return plan;
   for (std::size_t i = 0; i < candidates_.size(); ++i) plan.candidates.push_back({candidates_[i].knobs, prices[i], i == chosen});
   std::stable_sort(plan.candidates.begin(), plan.candidates.end(), [](const Plan::Priced& a, const Plan::Priced& b) {
