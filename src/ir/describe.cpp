@@ -63,7 +63,10 @@ class Describer {
                             std::vector<ValueId> args = n.args;
                             if (r.index) args.pop_back();
                             std::string out = r.name + "(" + list(args, depth);
-                            for (AxisId a : n.axes) out += ", " + p_[a].name;
+                            std::vector<std::string> names;  // in an order that is the same after a program is printed and read
+                            for (AxisId a : n.axes) names.push_back(p_[a].name);
+                            std::sort(names.begin(), names.end());
+                            for (const std::string& name : names) out += ", " + name;
                             return out + ")";
                           },
                           [&](const Part& n) {

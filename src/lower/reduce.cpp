@@ -197,8 +197,10 @@ std::vector<ValueId> Lowering::beside(ValueId v, Scope* s) {
     const std::function<bool(ValueId)> visit = [&](ValueId x) {
       if (x == b) return true;
       if (!seen.insert(x).second) return false;
-      const auto& parts = ir::operands(p_[x].node);
-      return std::any_of(parts.begin(), parts.end(), visit);
+      const std::vector<ValueId> parts = ir::operands(p_[x].node);
+      // What a stream leaves may need whatever its body evaluates.
+      const auto* part = std::get_if<ir::Part>(&p_[x].node);
+      return (part && std::holds_alternative<StreamId>(part->of)) || std::any_of(parts.begin(), parts.end(), visit);
     };
     return visit(a);
   };
