@@ -36,7 +36,9 @@ class Describer {
   explicit Describer(const Program& p) : p_(p) {}
 
   std::string text(ValueId v, int depth, int precedence) const {
-    if (const std::string* name = name_of(p_, v)) return *name;
+    // What is only a tensor's element has the tensor's name: another is not printed.
+    const auto* load = std::get_if<Load>(&p_[v].node);
+    if (const std::string* name = name_of(p_, v); name && !(load && is_bare(*load))) return *name;
     return expression(v, depth, precedence);
   }
 
