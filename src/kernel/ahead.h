@@ -1,5 +1,6 @@
 // While a group computes, what it stores later and what the next one reads come into the caches: loops that touch memory first
-// and loops that compute would otherwise wait for each other. SPDX-License-Identifier: Apache-2.0
+// would otherwise wait for loops that compute.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "kernel/kernel.h"
 
