@@ -18,6 +18,7 @@ struct Rates {
   };
   int register_bytes, registers;           // of the vector registers
   Cost simple, multiply, divide, convert;  // simple: sums, comparisons, choices, bits; multiply: fma too; divide: sqrt too
+  Cost quotient;                           // a division of f32 by one number for all lanes
   Cost index;                              // a scalar integer operation
   Cost shuffle, load, store;
   Cost element;         // of a gather or scatter, and of an operation that a vector lacks: one lane

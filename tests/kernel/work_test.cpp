@@ -8,8 +8,8 @@
 namespace cosmati::kernel {
 namespace {
 
-constexpr Rates rates = {32,       16,     {0.5, 1}, {0.5, 4}, {5, 12}, {1, 4},   {0.25, 1}, {1, 3},
-                         {0.5, 6}, {1, 4}, {1, 8},   {1, 7},   {6, 12}, {20, 60}, 20,        0.5};
+constexpr Rates rates = {32,       16,     {0.5, 1}, {0.5, 4}, {5, 12}, {1, 4},   {5, 12}, {0.25, 1}, {1, 3},
+                         {0.5, 6}, {1, 4}, {1, 8},   {1, 7},   {6, 12}, {20, 60}, 20,      0.5};
 constexpr Bytes caches = {32e3, 512e3, 16e6};
 
 Work::Phase phase_of(const std::string& body, const std::vector<std::int64_t>& params, int lanes = 8) {

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "backends/cpu/lanes.h"
+#include "backends/cpu/quotient.h"
 #include "kernel/sums.h"
 #include "kernel/varying.h"
 #include "support/check.h"
@@ -232,7 +233,18 @@ class Writer {
   Value operation(DType result, const kernel::Apply& a, int depth) {
     std::vector<Value> args;
     for (const ExprId arg : a.args) args.push_back(value(arg, depth + 1));
+    if (a.op == ops::Op::div && result == DType::f32_ && args[0].varies() && !args[1].varies() && Quotients::pay(lanes_.count()))
+      return quotient(args[0].ref, args[1].ref);
     return lanes_.apply(a.op, k_[a.args.back()].dtype, result, args);
+  }
+
+  Value quotient(LLVMValueRef dividend, LLVMValueRef divisor) {
+    Place all = at_;
+    all.lanes = lanes_.count();
+    const Quotients quotients(at_, all, divisor);
+    return {branch(
+                quotients.hold(dividend), [&] { return quotients.of(dividend); }, [&] { return quotients.divided(dividend); }),
+            Value::Form::vector};
   }
 
   Value load(const kernel::Load& l, int depth) {
