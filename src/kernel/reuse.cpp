@@ -38,10 +38,13 @@ Footprint repeated(Footprint body, double trips, const std::vector<double>& adva
   for (std::size_t i = 0; i < body.size(); ++i) {
     Touched& t = body[i];
     const double by = advance[i];
-    if (by > std::max(t.run, line))
+    if (by > std::max(t.run, line)) {
       t.count *= trips;
-    else
+      t.left = t.left || trips > 1;
+    } else {
       t.run += by * (trips - 1);
+    }
+    if (!t.left) t.visit = t.run;
     for (int c = 0; c < cache_levels; ++c)
       t.beyond[static_cast<std::size_t>(c)] =
           fits(once, caches[static_cast<std::size_t>(c)]) ? t.bytes() : trips * t.beyond[static_cast<std::size_t>(c)];
@@ -66,7 +69,10 @@ Footprint adjoined(const Footprint& accesses, std::vector<std::size_t>& kept) {
     next->run = end - next->at;
     next->stored = next->stored || t.stored;
   }
-  for (Touched& t : all) t.beyond.fill(t.bytes());
+  for (Touched& t : all) {
+    t.beyond.fill(t.bytes());
+    t.visit = t.run;
+  }
   return all;
 }
 
@@ -90,6 +96,7 @@ Footprint together(const std::vector<Footprint>& parts, const Bytes& caches, std
         known->beyond[c] = std::max(known->beyond[c], t.beyond[c]);
       }
       if (t.bytes() > known->bytes()) known->count = t.count, known->run = t.run;
+      if (t.visit > known->visit) known->visit = t.visit, known->left = t.left;
       known->stored = known->stored || t.stored;
     }
   const double whole = bytes(all);

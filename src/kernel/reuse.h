@@ -17,6 +17,8 @@ struct Touched {
   double at, count, run;
   Bytes beyond{};  // bytes that come from beyond a level, or go there
   bool stored = false;
+  double visit = 0;   // of a run, what is touched before the access goes elsewhere,
+  bool left = false;  // as it did
 
   double bytes() const;  // of the lines
 };

@@ -62,7 +62,7 @@ struct Work::Impl {
   std::vector<bool> asked;                         // per var: a trip depends on it
   std::vector<double> ready;                       // per var: when it is there, from the start of its region
   std::vector<double> since;                       // per var: when, counted from the carried values of the innermost loop
-  std::vector<std::optional<ExprId>> meaning;      // per var: what a let binds
+  std::vector<std::optional<ExprId>> meaning;      // per var: what a let binds, or where a loop starts
   std::vector<VarId> around;                       // the loops that are open, the outermost first
   std::vector<std::uint64_t> moved;                // per var: by which loops, a bit each; by the group and the lane
   int lanes = 1;                                   // of the phase that is walked
@@ -136,6 +136,7 @@ struct Work::Impl {
   };
 
   Rates::Cost rate(const Apply& a, DType argument, DType result) const {
+    if (a.op == Op::div && argument == DType::f32_ && varying(a.args[0]) && !varying(a.args[1])) return rates.quotient;
     switch (a.op) {
       case Op::ldexp:
       case Op::mul:
@@ -401,7 +402,8 @@ struct Work::Impl {
       held += varying(c.inner) ? registers(k[c.inner].dtype) : 0.25;
     }
     around.push_back(f.var);
-    moved[f.var.index] = bit_of(f.var);
+    meaning[f.var.index] = f.lo;
+    moved[f.var.index] = bit_of(f.var) | moves(f.lo);
     add(f.body, *l.body);
     for (const For::Carry& c : f.carries) {
       const Cost next = cost(c.next);

@@ -110,6 +110,14 @@ void Lowering::lower_phase(const plan::Phase& phase) {
     if (!root.coordinates.count(axis)) looped.push_back(axis);
   const auto shapes = nest(looped, true);
   for (const auto& [axis, shape] : shapes) instance_lanes_ = std::max(instance_lanes_, static_cast<int>(shape.lanes));
+  std::map<ValueId, std::vector<ValueId>> accumulated;  // by the first of those over the same axes
+  for (const plan::Root& r : phase.roots)
+    if (const auto* n = std::get_if<plan::AccumulateRoot>(&r)) {
+      begin_accumulating(n->reduce, &root);
+      const auto same = std::find_if(accumulated.begin(), accumulated.end(),
+                                     [&](const auto& group) { return p_[group.first].axes == p_[n->reduce].axes; });
+      (same == accumulated.end() ? accumulated[n->reduce] : same->second).push_back(n->reduce);
+    }
   loops(shapes, {}, {}, &root, [&](Scope* s, const Arguments&) {
     s->instance = true;
     const auto ranges = ranges_;
@@ -118,6 +126,10 @@ void Lowering::lower_phase(const plan::Phase& phase) {
       std::visit(overloaded{[&](const plan::StoreRoot& n) { emit_store(p_.stores[n.store], s); },
                             [&](const plan::KeepRoot& n) { emit_keep(n.value, s); },
                             [&](const plan::PartRoot& n) { emit_parts(n.reduce, s); },
+                            [&](const plan::AccumulateRoot& n) {
+                              if (const auto same = accumulated.find(n.reduce); same != accumulated.end())
+                                emit_accumulate(same->second, s);
+                            },
                             [&](const plan::StreamRoot& n) { stream_results(n.stream, s); },
                             [&](const plan::FillRoot& n) { emit_fill(n.value, s); }},
                  r);
@@ -158,7 +170,7 @@ ExprId Lowering::decode_grid(const plan::Phase& phase, Scope& root) {
       continue;
     }
     const auto& instances = phase.instance_axes;
-    if (std::find(instances.begin(), instances.end(), map.axis) == instances.end()) {
+    if (plan::accumulates(phase) || std::find(instances.begin(), instances.end(), map.axis) == instances.end()) {
       const place::Digit& digit = map.digits.back();
       ExprId index = b_.apply(Op::mod, {b_.apply(Op::floordiv, {b_.group(), size(digit.pos)}), size(digit.size)});
       index = b_.let(*root.block, "part", index);

@@ -166,6 +166,9 @@ class Lowering {
   void emit_fill(ValueId v, Scope* root);
   void emit_keep(ValueId v, Scope* root);
   void emit_parts(ValueId v, Scope* root);
+  void begin_accumulating(ValueId v, Scope* root);
+  void accumulate_element(ValueId v, Scope* inner);
+  void emit_accumulate(const std::vector<ValueId>& values, Scope* s);
 
   // ---- reduce.cpp ------------------------------------------------------------------------------------------------------
   // One pass over the points of a reduction: the step takes the state, which copy of the result it belongs to, and the scope.
@@ -191,6 +194,12 @@ class Lowering {
                      std::map<std::size_t, std::size_t>& begins);
   std::vector<Arguments> folded(ValueId v, const Fold& f, Scope* s);
   Fold fold_of(ValueId v, Scope* s);
+  struct Parts {
+    std::vector<Array> states;  // over the axes of the result, part after part
+    std::int64_t count;
+  };
+  Parts& parts_of(ValueId v, const Fold& f);
+  ExprId part_offset(const Array& states, ExprId part, Scope* s);
   // The states that the groups of an earlier phase have left, merged.
   std::vector<Arguments> merged_parts(ValueId v, const Fold& f, Scope* s);
   std::vector<AxisId> reduced_axes(const ir::Reduce& reduce) const;
@@ -245,11 +254,7 @@ class Lowering {
   std::vector<std::vector<StreamId>> streams_in_;
   std::map<std::tuple<ValueId, std::vector<AxisId>, int>, Array> worker_arrays_;  // with the lanes of the instances
   std::map<std::tuple<StreamId, std::uint32_t, int, std::vector<AxisId>, int>, Array> stream_arrays_;
-  std::map<ValueId, Array> kept_, keeping_;  // by earlier phases, and by this one
-  struct Parts {
-    std::vector<Array> states;  // over the axes of the result; the parts lie next to each other
-    std::int64_t count;
-  };
+  std::map<ValueId, Array> kept_, keeping_;              // by earlier phases, and by this one
   std::map<ValueId, Parts> parts_, leaving_parts_;       // of earlier phases, and of this one
   std::optional<std::pair<ExprId, std::int64_t>> part_;  // which one this group has, of how many
   std::set<ValueId> filling_;

@@ -103,10 +103,8 @@ Lowering::Fold Lowering::fold_of(ValueId v, Scope* s) {
   return f;
 }
 
-// Each group leaves the states of its part next to those of the others.
-void Lowering::emit_parts(ValueId v, Scope* root) {
-  const Fold f = fold_of(v, root);
-  const std::vector<Arguments> states = folded(v, f, root);
+// Where the groups of this phase leave the states of their parts.
+Lowering::Parts& Lowering::parts_of(ValueId v, const Fold& f) {
   const std::vector<AxisId> axes(p_[v].axes.begin(), p_[v].axes.end());
   const auto [found, fresh] = leaving_parts_.try_emplace(v, Parts{{}, part_->second});
   Parts& parts = found->second;
@@ -115,13 +113,67 @@ void Lowering::emit_parts(ValueId v, Scope* root) {
     kernel::Buffer& buffer = k_.buffers[parts.states.back().buffer.index];
     buffer.elements = mul(buffer.elements, b_.integer(parts.count));
   }
+  return parts;
+}
+
+ExprId Lowering::part_offset(const Array& states, ExprId part, Scope* s) {
+  for (AxisId axis : states.axes) part = mul(part, array_extent(axis));
+  return add(part, array_offset(states, s));
+}
+
+void Lowering::emit_parts(ValueId v, Scope* root) {
+  const Fold f = fold_of(v, root);
+  const std::vector<Arguments> states = folded(v, f, root);
+  const Parts& parts = parts_of(v, f);
   std::size_t result = 0;
   each_copy(p_[v].axes, root, [&] {
-    for (std::size_t k = 0; k < f.identity.size(); ++k) {
-      const ExprId at = add(mul(array_offset(parts.states[k], root), b_.integer(parts.count)), part_->first);
-      b_.store(*root->block, parts.states[k].buffer, at, states[result][k], inside(p_[v].axes, root));
-    }
+    for (std::size_t k = 0; k < f.identity.size(); ++k)
+      b_.store(*root->block, parts.states[k].buffer, part_offset(parts.states[k], part_->first, root), states[result][k],
+               inside(p_[v].axes, root));
     ++result;
+  });
+}
+
+// A group adds to the states of its part, one instance after the other: before the first they are those of no element.
+void Lowering::begin_accumulating(ValueId v, Scope* root) {
+  const Fold f = fold_of(v, root);
+  const Parts& parts = parts_of(v, f);
+  loops(std::vector<AxisId>(p_[v].axes.begin(), p_[v].axes.end()), root, [&](Scope* inner) {
+    each_copy(p_[v].axes, inner, [&] {
+      for (std::size_t k = 0; k < f.identity.size(); ++k)
+        b_.store(*inner->block, parts.states[k].buffer, part_offset(parts.states[k], part_->first, inner), f.identity[k],
+                 inside(p_[v].axes, inner));
+    });
+  });
+}
+
+// Over the same axes, so that what several reductions read is loaded once.
+void Lowering::emit_accumulate(const std::vector<ValueId>& values, Scope* s) {
+  for (ValueId v : values) reduce_before(std::get<ir::Reduce>(p_[v].node).args, s);
+  const ir::AxisSet& axes = p_[values[0]].axes;
+  loops(std::vector<AxisId>(axes.begin(), axes.end()), s, [&](Scope* inner) {
+    for (ValueId v : values) accumulate_element(v, inner);
+  });
+}
+
+void Lowering::accumulate_element(ValueId v, Scope* inner) {
+  const ir::Reduce& reduce = std::get<ir::Reduce>(p_[v].node);
+  const Fold f = fold_of(v, inner);
+  const Parts& parts = leaving_parts_.at(v);
+  each_copy(p_[v].axes, inner, [&] {
+    const std::optional<ExprId> guard = inside(p_[v].axes, inner);
+    Arguments state, at;
+    for (const Array& array : parts.states) {
+      at.push_back(b_.let(*inner->block, "at", part_offset(array, part_->first, inner)));
+      state.push_back(b_.let(*inner->block, "state", guarded_load(array.buffer, at.back(), guard)));
+    }
+    each_copy(reduce.axes, inner, [&] {
+      const std::optional<ExprId> in_range = inside(reduce.axes, inner);
+      const Arguments after = f.step(state, 0, inner);
+      for (std::size_t k = 0; k < state.size(); ++k)
+        state[k] = in_range ? b_.let(*inner->block, "kept", b_.apply(Op::where, {*in_range, after[k], state[k]})) : after[k];
+    });
+    for (std::size_t k = 0; k < state.size(); ++k) b_.store(*inner->block, parts.states[k].buffer, at[k], state[k], guard);
   });
 }
 
@@ -141,7 +193,7 @@ std::vector<Arguments> Lowering::merged_parts(ValueId v, const Fold& f, Scope* s
     const std::optional<ExprId> guard = inside(p_[v].axes, s);
     Arguments state;
     for (const Array& array : parts.states) {
-      const ExprId at = add(mul(array_offset(array, s), b_.integer(parts.count)), b_.var(loop.var));
+      const ExprId at = part_offset(array, b_.var(loop.var), s);
       state.push_back(b_.let(loop.body, "state", guarded_load(array.buffer, at, guard)));
     }
     const Arguments after = f.merge(before, state, &body);

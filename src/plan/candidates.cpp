@@ -1,5 +1,6 @@
 // Lanes on every axis that can have them; one to eight vectors of it in registers; beside them neighbours of one more axis, where
-// that lets a loaded value serve several times, or makes whole lines of what is read across; and values evaluated again.
+// that lets a loaded value serve several times, or makes whole lines of what is read across; axes in parts; values evaluated
+// again.
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/candidates.h"
 
@@ -16,7 +17,9 @@ using ir::AxisId;
 using ir::ValueId;
 
 constexpr const char* lane_tiles[] = {"1", "2", "4", "8"};
+constexpr const char* wide_tile = "16";  // a kilobyte at a time of rows that lie pages apart
 constexpr const char* other_tiles[] = {"2", "4", "6", "8", "16"};
+constexpr const char* accumulated_copies[] = {"8", "4", "1"};
 constexpr const char* part_counts[] = {"8", "64"};
 constexpr std::size_t most_axes = 3;
 
@@ -32,10 +35,18 @@ class Candidates {
     add(fixed_);
     const auto all = lists();
     for (const auto& [list, first] : all) add(on(list));
+    // One pass over memory for all results.
+    if (const auto& first = all[0].second)
+      for (AxisId axis : axes())
+        if (reduced_beside(*first, axis) && !shares(axis, *first))
+          for (const char* parts : part_counts)
+            for (const char* copies : accumulated_copies)
+              add(with(with(fixed_, "accumulate." + p_[axis].name, parts), "tile." + p_[axis].name, copies));
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto& [list, first] = all[i];
       if (!first) continue;
       for (const char* tile : lane_tiles) add(with(on(list), "tile." + p_[*first].name, tile));
+      if (reduced_beside(*first, std::nullopt)) add(with(on(list), "tile." + p_[*first].name, wide_tile));
       for (AxisId other : beside(*first))
         for (const char* tile : lane_tiles)
           for (const char* copies : other_tiles)
@@ -101,6 +112,14 @@ class Candidates {
     return std::any_of(live_.begin(), live_.end(), [&](ValueId v) {
       const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node);
       return reduce && ir::contains(reduce->axes, axis);
+    });
+  }
+
+  // Whether something is reduced, over this axis alone where one is given, that has a result for each coordinate of `first`.
+  bool reduced_beside(AxisId first, std::optional<AxisId> alone) const {
+    return std::any_of(live_.begin(), live_.end(), [&](ValueId v) {
+      const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node);
+      return reduce && ir::contains(p_[v].axes, first) && (!alone || reduce->axes == ir::AxisSet{*alone});
     });
   }
 

@@ -73,6 +73,7 @@ std::vector<Choice> choices(const ir::Program& p, const Target& target, const Fa
 
   for (const std::string& axis : axes) add(trial.of("tile." + axis, tiles));
   for (const std::string& axis : axes) add(trial.of("split." + axis, splits));
+  for (const std::string& axis : axes) add(trial.of("accumulate." + axis, splits));
   for (const std::string& axis : axes) {
     Choice choice{"chunk." + axis, {}, {}};
     for (const std::string value : chunks)

@@ -66,10 +66,11 @@ Result<AxisId> axis_named(const ir::Program& p, const std::string& knob, const s
 }
 
 // In at least one phase.
-Verdict can_have_lanes(const ir::Program& p, const Mapping& m, AxisId axis, const std::string& knob) {
+template <class InPhase>
+Verdict in_some_phase(const InPhase& can, const ir::Program& p, const Mapping& m, AxisId axis, const std::string& knob) {
   Verdict last = Legal{};
   for (const Phase& phase : m.phases) {
-    last = can_have_lanes(p, m, phase, axis);
+    last = can(p, m, phase, axis);
     if (last) return last;
   }
   if (last) return last;
@@ -89,7 +90,7 @@ Verdict all_have_room(const ir::Program& p, const Mapping& m, const std::vector<
         full = nullptr;
         break;
       }
-      if (!full && can_have_lanes(p, m, phase, axis)) full = &phase, taker = taken.front();
+      if (!full && !taken.empty() && can_have_lanes(p, m, phase, axis)) full = &phase, taker = taken.front();
     }
     if (!full) continue;
     const auto& instances = full->instance_axes;
@@ -109,7 +110,7 @@ Result<std::vector<AxisId>> axes_named(const ir::Program& p, const Mapping& m, c
     const std::size_t comma = std::min(list.find(',', at), list.size());
     const Result<AxisId> axis = axis_named(p, "lane_axes", list.substr(at, comma - at));
     if (!axis) return axis.refused();
-    if (const Verdict lanes = can_have_lanes(p, m, *axis, "lane_axes"); !lanes) return lanes.refused();
+    if (const Verdict lanes = in_some_phase(can_have_lanes, p, m, *axis, "lane_axes"); !lanes) return lanes.refused();
     if (std::find(axes.begin(), axes.end(), *axis) != axes.end())
       return Refused{Reason::named_twice, "lane_axes", fmt::format("it names {} twice", p[*axis].name), p[*axis].where};
     axes.push_back(*axis);
@@ -145,11 +146,11 @@ Result<Lanes> choose_lanes(const ir::Program& p, const Mapping& m, const Facts& 
   if (lanes.lanes > 1 && !lanes.axes.empty() && !knobs.contains("lane_axes")) lanes.tile[lanes.axes.front()] = tile;
   for (const auto& [name, value] : knobs) {
     const bool tile = name.starts_with("tile."), chunk = name.starts_with("chunk.");
-    if (!tile && !chunk && !name.starts_with("split.")) continue;
+    if (!tile && !chunk && !name.starts_with("split.") && !name.starts_with("accumulate.")) continue;
     const Result<AxisId> axis = axis_named(p, name, name.substr(name.find('.') + 1));
     if (!axis) return axis.refused();
     if (tile && value != "1")
-      if (const Verdict lanes_too = can_have_lanes(p, m, *axis, name); !lanes_too) return lanes_too.refused();
+      if (const Verdict copies = in_some_phase(can_have_copies, p, m, *axis, name); !copies) return copies.refused();
     if (tile) lanes.tile[*axis] = std::stoi(value);
     if (chunk) lanes.chunk[*axis] = std::stoi(value);
   }

@@ -11,6 +11,9 @@ namespace {
 // 1 would be their sum, infinity the larger one.
 constexpr double overlapping = 2, taking_turns = 1.2;
 
+// What is beyond a cache comes in streams; where an access goes elsewhere, so many bytes could have come.
+constexpr kernel::Bytes bytes_of_a_jump = {0, 64, 256};
+
 double together(double compute, double memory, double power) {
   return std::pow(std::pow(compute, power) + std::pow(memory, power), 1 / power);
 }
@@ -36,7 +39,8 @@ Cost cost(const std::vector<kernel::Work::Phase>& phases, const Target& t, Traff
         if (found && !(past && level == last)) continue;
         // What is stored is read first, unless it goes past the caches, which only memory sees; what would have been found in a
         // cache is read by somebody from memory then.
-        if (!past || level == last) bytes += touched.beyond[level] * (touched.stored && (!past || found) ? 2 : 1);
+        const double jumps = 1 + bytes_of_a_jump[level] / std::max(touched.visit, 64.0);
+        if (!past || level == last) bytes += touched.beyond[level] * jumps * (touched.stored && (!past || found) ? 2 : 1);
       }
       memory = std::max(memory, bytes / std::min(tasks * t.bytes_per_us[level], t.shared_per_us[level]));
     }

@@ -74,6 +74,7 @@ struct Reach {
     if (const auto* s = std::get_if<StoreRoot>(&r)) store(p.stores[s->store]);
     if (const auto* k = std::get_if<KeepRoot>(&r)) value(k->value, true);
     if (const auto* k = std::get_if<PartRoot>(&r)) value(k->reduce, true);
+    if (const auto* k = std::get_if<AccumulateRoot>(&r)) value(k->reduce, true);
     if (const auto* s = std::get_if<StreamRoot>(&r)) stream(s->stream);
     if (const auto* f = std::get_if<FillRoot>(&r)) value(f->value);
   }
@@ -93,10 +94,13 @@ constexpr std::int64_t block_chunk = 32;
 // The split axes that a phase reduces part by part.
 std::map<AxisId, int> split_here(const ir::Program& p, const Mapping& m, const Phase& phase) {
   std::map<AxisId, int> splits;
-  for (const Root& root : phase.roots)
-    if (const auto* part = std::get_if<PartRoot>(&root))
-      for (const auto& [axis, parts] : m.splits)
-        if (ir::contains(std::get<ir::Reduce>(p[part->reduce].node).axes, axis)) splits[axis] = parts;
+  for (const Root& root : phase.roots) {
+    const auto* part = std::get_if<PartRoot>(&root);
+    const auto* accumulate = std::get_if<AccumulateRoot>(&root);
+    if (!part && !accumulate) continue;
+    for (const auto& [axis, parts] : m.splits)
+      if (ir::contains(std::get<ir::Reduce>(p[part ? part->reduce : accumulate->reduce].node).axes, axis)) splits[axis] = parts;
+  }
   return splits;
 }
 
@@ -168,7 +172,12 @@ place::Placement place_all(const Phase& phase, const std::map<AxisId, int>& spli
 
 std::set<ValueId> values_of(const ir::Program& p, const Mapping& m, const Phase& phase) { return reach(p, m, phase).values; }
 
-place::Verdict can_have_lanes(const ir::Program& p, const Mapping& m, const Phase& phase, AxisId axis) {
+bool accumulates(const Phase& phase) {
+  return std::any_of(phase.roots.begin(), phase.roots.end(),
+                     [](const Root& root) { return std::holds_alternative<AccumulateRoot>(root); });
+}
+
+place::Verdict can_have_copies(const ir::Program& p, const Mapping& m, const Phase& phase, AxisId axis) {
   const Reach r = reach(p, m, phase);
   if (!r.axes.count(axis))
     return Refused{Reason::not_in_any_phase, p[axis].name, fmt::format("phase {} has no {}", phase.name, p[axis].name),
@@ -181,6 +190,14 @@ place::Verdict can_have_lanes(const ir::Program& p, const Mapping& m, const Phas
   if (has(phase.instance_axes, axis) && !ir::launch_level(p, axis))
     return Refused{Reason::late_range, p[axis].name, fmt::format("that of {}", p[axis].name), p[axis].where};
   return place::Legal{};
+}
+
+// Lanes would add to one state at the same time.
+place::Verdict can_have_lanes(const ir::Program& p, const Mapping& m, const Phase& phase, AxisId axis) {
+  if (accumulates(phase) && has(phase.instance_axes, axis))
+    return Refused{Reason::one_at_a_time, p[axis].name, fmt::format("phase {} accumulates over {}", phase.name, p[axis].name),
+                   p[axis].where};
+  return can_have_copies(p, m, phase, axis);
 }
 
 std::vector<AxisId> lane_axes(const ir::Program& p, const Mapping& m, const Phase& phase, const std::vector<AxisId>& axes) {
@@ -210,7 +227,7 @@ void put_on_lanes(const ir::Program& p, Mapping& m, const Lanes& lanes) {
     std::stable_sort(all.begin(), all.end(), [&](AxisId a, AxisId b) { return p[a].name < p[b].name; });
     Lanes own = lanes;
     for (AxisId axis : all)
-      if (!can_have_lanes(p, m, phase, axis) || (arrays && has(phase.instance_axes, axis))) own.tile.erase(axis);
+      if (!can_have_copies(p, m, phase, axis) || (arrays && has(phase.instance_axes, axis))) own.tile.erase(axis);
     phase.placement = place_all(phase, split_here(p, m, phase), all, own, on_lanes);
   }
 }

@@ -19,8 +19,11 @@ struct Lanes {
   std::map<ir::AxisId, int> chunk;  // how many of those a worker runs one after the other, where the grid has the rest
 };
 
-// Whether `axis` can have lanes, and registers, in this phase. Refused: not_in_any_phase (here, at least), steered_loop,
-// late_range.
+// Whether the instances of a phase add to states in memory (AccumulateRoot).
+bool accumulates(const Phase& phase);
+// Whether registers can hold neighbours along `axis` in this phase. Refused: not_in_any_phase (here, at least), steered_loop,
+// late_range. Lanes also: one_at_a_time.
+place::Verdict can_have_copies(const ir::Program& p, const Mapping& m, const Phase& phase, ir::AxisId axis);
 place::Verdict can_have_lanes(const ir::Program& p, const Mapping& m, const Phase& phase, ir::AxisId axis);
 // Those of `axes` that get the lanes of this phase, the preferred ones first. An axis that tells instances apart takes them
 // whole, so it gets them alone, and where it is the first that can have them.

@@ -38,7 +38,11 @@ struct PartRoot {
   ir::ValueId reduce;  // its states over the group's part of a split axis; what reads it later merges them
   bool operator==(const PartRoot&) const = default;
 };
-using Root = std::variant<StoreRoot, KeepRoot, StreamRoot, FillRoot, PartRoot>;
+struct AccumulateRoot {
+  ir::ValueId reduce;  // the same, in memory from the start: each instance adds its element to the states of all results
+  bool operator==(const AccumulateRoot&) const = default;
+};
+using Root = std::variant<StoreRoot, KeepRoot, StreamRoot, FillRoot, PartRoot, AccumulateRoot>;
 
 struct Phase {
   std::string name;
@@ -56,6 +60,7 @@ struct Mapping {
   std::vector<Phase> phases;
   std::map<ir::ValueId, Home> homes;  // absent: reload
   std::map<ir::AxisId, int> splits;   // reduced axes that are cut into so many parts, a group each
+  std::set<ir::AxisId> accumulated;   // those of them whose reductions go by AccumulateRoot where they can
   std::set<ir::ValueId> two_passes;   // reductions by mean_var that read their elements twice instead of merging moments
   bool past_caches = false;           // stores go past the caches
   bool ahead = false;                 // a group fetches what the next one reads

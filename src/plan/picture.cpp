@@ -76,6 +76,7 @@ class Picture {
                    },
                    [&](const KeepRoot& r) { return of("keep ", r.value, {}); },
                    [&](const FillRoot& r) { return of("complete ", r.value, {}); },
+                   [&](const AccumulateRoot& r) { return of("parts of ", r.reduce, p_[r.reduce].axes); },
                    [&](const PartRoot& r) { return of("parts of ", r.reduce, std::get<ir::Reduce>(p_[r.reduce].node).axes); },
                    [&](const StreamRoot& r) { return Drawn{"stream " + p_[p_[r.stream].axis].name, {}}; }},
         root);

@@ -28,6 +28,7 @@ std::string root_text(const ir::Program& p, const Root& root) {
   return std::visit(support::overloaded{[&](const StoreRoot& r) { return "store " + p[p.stores[r.store].tensor].name; },
                                         [&](const KeepRoot& r) { return "keep " + ir::describe(p, r.value); },
                                         [&](const PartRoot& r) { return "parts of " + ir::describe(p, r.reduce); },
+                                        [&](const AccumulateRoot& r) { return "accumulate " + ir::describe(p, r.reduce); },
                                         [&](const StreamRoot& r) { return "stream " + p[p[r.stream].axis].name; },
                                         [&](const FillRoot& r) { return "complete " + ir::describe(p, r.value); }},
                     root);

@@ -35,7 +35,7 @@ class Universal {
     choose_splits();
     if (refused_) return *refused_;
     split(false);
-    keep_what_crosses_need();
+    if (!accumulates_beside_instances()) keep_what_crosses_need();
     split(true);
     keep_crosses();
     keep_what_is_overwritten();
@@ -208,16 +208,37 @@ class Universal {
   // ---- axes that are cut into parts ------------------------------------------------------------------------------------
   void choose_splits() {
     for (const auto& [name, value] : knobs_) {
-      if (!name.starts_with("split.") || value == "1") continue;
+      const bool accumulate = name.starts_with("accumulate.");
+      if ((!accumulate && !name.starts_with("split.")) || value == "1") continue;
       for (std::uint32_t a = 0; a < p_.axes.size(); ++a)
-        if (!p_.axes[a].piece && p_.axes[a].name == name.substr(6)) {
-          if (std::optional<Refused> no = no_split(AxisId{a})) {
-            refused_ = Refused{no->reason, name, no->witness, p_.axes[a].where};
+        if (!p_.axes[a].piece && p_.axes[a].name == name.substr(name.find('.') + 1)) {
+          const AxisId axis{a};
+          std::optional<Refused> no = no_split(axis);
+          if (!no && mapping_.splits.count(axis)) no = Refused{Reason::cut_twice, "", "axis " + p_[axis].name};
+          if (accumulate) mapping_.accumulated.insert(axis);
+          if (!no && accumulate && !accumulates_something()) no = Refused{Reason::one_result, "", "axis " + p_[axis].name};
+          if (no) {
+            refused_ = Refused{no->reason, name, no->witness, p_[axis].where};
             return;
           }
-          mapping_.splits[AxisId{a}] = std::stoi(value);
+          mapping_.splits[axis] = std::stoi(value);
         }
     }
+  }
+
+  // The axis that a reduction goes through once for all its results, adding to states in memory.
+  std::optional<AxisId> accumulated_axis(ValueId v) const {
+    const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node);
+    if (!reduce || reduce->axes.size() != 1 || reduce->order != ir::Order::tree || p_[v].axes.empty()) return std::nullopt;
+    return mapping_.accumulated.count(reduce->axes[0]) ? std::optional(reduce->axes[0]) : std::nullopt;
+  }
+  bool accumulates_something() const {
+    bool found = false;
+    walk_live([&](ValueId v) {
+      found = found || accumulated_axis(v);
+      return true;
+    });
+    return found;
   }
 
   // Why an axis cannot be cut. Its reductions then finish in phases of their own, before anything is stored.
@@ -287,19 +308,51 @@ class Universal {
     return itself;
   }
 
-  // A phase for each reduction over a split axis, over program axes or over others, in the order of the program.
+  // A phase for each reduction over a split axis, over program axes or over others, in the order of the program; those that
+  // accumulate over one axis and do not need each other share one.
   void split(bool over_program_axes) {
     std::set<ValueId> reductions;
     walk_live([&](ValueId v) {
       const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node);
-      if (reduce && is_split(reduce->axes) && crosses(v) == over_program_axes) reductions.insert(v);
+      if (reduce && cuts(reduce->axes) && crosses(v) == over_program_axes) reductions.insert(v);
       return true;
     });
-    for (ValueId v : in_order(reductions))
-      mapping_.phases.push_back({"part_" + name_of(v), in_order(p_[v].axes), {}, {PartRoot{v}}});
+    for (ValueId v : in_order(reductions)) {
+      const std::optional<AxisId> axis = accumulated_axis(v);
+      Phase* last = mapping_.phases.empty() ? nullptr : &mapping_.phases.back();
+      if (!axis)
+        mapping_.phases.push_back({"part_" + name_of(v), in_order(p_[v].axes), {}, {PartRoot{v}}});
+      else if (last && std::holds_alternative<AccumulateRoot>(last->roots[0]) && last->instance_axes[0] == *axis &&
+               !needs(v, *last))
+        last->roots.push_back(AccumulateRoot{v});
+      else
+        mapping_.phases.push_back({"accumulate_" + name_of(v), {*axis}, {}, {AccumulateRoot{v}}});
+    }
+  }
+  bool cuts(const AxisSet& axes) const {
+    return std::any_of(axes.begin(), axes.end(), [&](AxisId axis) { return mapping_.splits.count(axis) > 0; });
+  }
+  // Whether the instances themselves accumulate: they go by in the parts of their axis, each reduction over it is only stored,
+  // and nothing that is read is overwritten.
+  bool accumulates_beside_instances() const {
+    if (p_.program_axes.size() != 1 || mapping_.splits.size() != 1 || !mapping_.accumulated.count(p_.program_axes[0]))
+      return false;
+    return live_streams().empty() &&
+           std::all_of(crosses_.begin(), crosses_.end(), [&](ValueId v) { return accumulated_axis(v) && only_stored(v); }) &&
+           std::none_of(p_.stores.begin(), p_.stores.end(), [&](const ir::Store& s) { return read_by_program(s.tensor); });
+  }
+  // Whether a reduction needs what a phase accumulates.
+  bool needs(ValueId v, const Phase& phase) const {
+    bool found = false;
+    std::set<ValueId> seen;
+    walk(v, seen, [&](ValueId u) {
+      found = found || std::find(phase.roots.begin(), phase.roots.end(), Root{AccumulateRoot{u}}) != phase.roots.end();
+      return true;
+    });
+    return found;
   }
   bool is_split(const AxisSet& axes) const {
-    return std::any_of(axes.begin(), axes.end(), [&](AxisId axis) { return mapping_.splits.count(axis) > 0; });
+    return cuts(axes) && !accumulates_beside_instances();  // there an instance is whole
   }
 
   // A reduction over program axes that is only stored needs no home: the phase of the store evaluates it.
@@ -412,7 +465,13 @@ class Universal {
     for (ValueId v : in_order(early_)) main.roots.push_back(FillRoot{v});
     main.roots.insert(main.roots.end(), late.begin(), late.end());
     for (StreamId s : late_streams) main.roots.push_back(StreamRoot{s});
-    if (!main.roots.empty()) mapping_.phases.push_back(std::move(main));
+    if (!main.roots.empty() && accumulates_beside_instances()) {
+      Phase& beside = mapping_.phases.back();
+      beside.name = main.name;
+      beside.roots.insert(beside.roots.end(), main.roots.begin(), main.roots.end());
+    } else if (!main.roots.empty()) {
+      mapping_.phases.push_back(std::move(main));
+    }
     // One of them may overwrite what the others read.
     std::stable_partition(split_stores.begin(), split_stores.end(), [&](const Phase& phase) {
       return !read_by_program(p_.stores[std::get<StoreRoot>(phase.roots[0]).store].tensor);

@@ -137,7 +137,7 @@ class Execution {
     for (const ir::Axis& axis : p_.axes) {
       if (!axis.in_dims && !axis.program) continue;  // a printed program has no axis that nothing uses
       if (tiles < 3 && random_() % 4 == 0) knobs["tile." + axis.name] = std::to_string(1 + random_() % 3), ++tiles;
-      if (random_() % 8 == 0) knobs["split." + axis.name] = std::to_string(2 + random_() % 4);
+      if (random_() % 4 == 0) knobs[(random_() % 2 ? "split." : "accumulate.") + axis.name] = std::to_string(2 + random_() % 4);
       if (random_() % 4 == 0) knobs["chunk." + axis.name] = std::to_string(1 + random_() % 3);
       if (random_() % 2) continue;
       std::string& list = knobs["lane_axes"];
