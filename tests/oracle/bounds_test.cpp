@@ -140,7 +140,7 @@ class Draw {
         d.i = integer();
       } else {
         const auto err = static_cast<int>(a.err);
-        const std::int64_t moved = ops::wrap_to(type_, a.i + pick(2 * err + 1) - err);
+        const std::int64_t moved = moved_by(a.i, pick(2 * err + 1) - err);
         if (std::fabs(static_cast<double>(moved) - static_cast<double>(a.i)) <= a.err) d.i = moved;
       }
       return d;
@@ -172,11 +172,15 @@ class Draw {
   std::int64_t integer() {
     const std::int64_t hi = std::numeric_limits<std::int64_t>::max();
     const std::int64_t ends[] = {hi, -hi - 1, hi >> 32, -(hi >> 32) - 1, hi >> 31, 127, -128, 32767, 65535, 0, 1, -1};
-    return ops::wrap_to(type_, pick(2) ? ends[pick(std::size(ends))] + pick(5) - 2 : pick(200) - 100);
+    return pick(2) ? moved_by(ends[pick(std::size(ends))], pick(5) - 2) : ops::wrap_to(type_, pick(200) - 100);
   }
   int pick(std::size_t n) { return static_cast<int>(random_() % n); }
 
  private:
+  // Wraps at the ends of 64 bits too.
+  std::int64_t moved_by(std::int64_t value, int step) const {
+    return ops::wrap_to(type_, static_cast<std::int64_t>(static_cast<std::uint64_t>(value) + static_cast<std::uint64_t>(step)));
+  }
   double towards(double from, double to) const {
     if (type_ == DType::f32_) return std::nextafter(static_cast<float>(from), static_cast<float>(to));
     return type_ == DType::f64_ ? std::nextafter(from, to) : ops::round_to(type_, to);
