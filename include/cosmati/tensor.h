@@ -22,7 +22,7 @@ struct COSMATI_API TensorView {
   TensorView() = default;
   TensorView(void* data, DType dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides = {});
 
-  std::int64_t elements() const;  // product of the shape
+  std::int64_t elements() const;  // product of the shape, at most what 64 bits hold
   int rank() const { return static_cast<int>(shape.size()); }
 };
 

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include <cosmati/error.h>
 
 namespace cosmati {
@@ -13,8 +15,12 @@ TensorView::TensorView(void* data, DType dtype, std::vector<std::int64_t> shape,
 
 std::int64_t TensorView::elements() const {
   std::int64_t product = 1;
-  for (std::int64_t extent : shape) product *= extent;
-  return product;
+  bool beyond = false;
+  for (const std::int64_t extent : shape) {
+    if (extent == 0) return 0;  // also beside extents whose product is no number of 64 bits
+    beyond = __builtin_mul_overflow(product, extent, &product) || beyond;
+  }
+  return beyond ? std::numeric_limits<std::int64_t>::max() : product;
 }
 
 TensorView detail::checked_view(TensorView view, std::size_t size) {

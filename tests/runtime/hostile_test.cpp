@@ -104,6 +104,17 @@ TEST_F(Memory, ShapesThatOverflowAreRefused) {
     EXPECT_THAT(refuse(TensorView(x_.data(), f32, shape, {0, 0}), y, ErrorCode::bad_argument), HasSubstr("impossible shape"));
 }
 
+TEST(Elements, AreCountedInAnyShape) {
+  const auto elements = [](Shape shape) { return TensorView(nullptr, f32, std::move(shape)).elements(); };
+  constexpr std::int64_t large = std::int64_t{1} << 32;
+  EXPECT_EQ(elements({}), 1);
+  EXPECT_EQ(elements({3, 4}), 12);
+  EXPECT_EQ(elements({large, large}), huge);
+  EXPECT_EQ(elements({large, large, 2}), huge);
+  EXPECT_EQ(elements({large, large, 0}), 0);
+  EXPECT_EQ(elements({0, large, large}), 0);
+}
+
 TEST_F(Memory, EmptyArraysNeedNoMemoryAndAnyStrides) {
   for (const Device& device : all_devices()) {
     const Function f(copy(), device);
