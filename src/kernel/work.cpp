@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "kernel/tiles.h"
 #include "kernel/varying.h"
 #include "support/overloaded.h"
 
@@ -57,6 +58,7 @@ struct Work::Impl {
   Kernel k;
   Rates rates;
   Varying varying;
+  Sums sums;
   std::vector<std::optional<std::int64_t>> steps;  // per var: from lane to lane, where it is affine
   std::vector<bool> known;                         // per var: follows from params and loop variables
   std::vector<bool> asked;                         // per var: a trip depends on it
@@ -66,12 +68,14 @@ struct Work::Impl {
   std::vector<VarId> around;                       // the loops that are open, the outermost first
   std::vector<std::uint64_t> moved;                // per var: by which loops, a bit each; by the group and the lane
   int lanes = 1;                                   // of the phase that is walked
+  bool in_tile = false;                            // whether the access of the statement that is walked is
   std::vector<Region> phases;
 
   Impl(Kernel kernel, const Rates& r)
       : k(std::move(kernel)),
         rates(r),
         varying(kernel::varying(k)),
+        sums(k),
         steps(k.vars.size(), 0),
         known(k.vars.size(), false),
         asked(k.vars.size(), false),
@@ -214,6 +218,9 @@ struct Work::Impl {
       const double n = registers(k[ref.buffer].dtype);
       return masked ? c.takes(n * with_mask.busy, with_mask.latency) : c.takes(n * plain.busy, plain.latency);
     }
+    if (in_tile)
+      return c.takes(plain.busy + std::log2(lanes) * rates.shuffle.busy,
+                     plain.latency + std::log2(lanes) * rates.shuffle.latency);
     c.takes(lanes * rates.element.busy, plain.latency + rates.element.latency);
   }
 
@@ -349,7 +356,11 @@ struct Work::Impl {
       r.busy += c.busy;
       r.latency = std::max(r.latency, c.ready);
     };
-    for (StmtId s : block)
+    std::set<StmtId> turned;
+    for (const Tile& tile : tiles(k, sums, block, static_cast<unsigned>(lanes)))
+      turned.insert(tile.members.begin(), tile.members.end());
+    for (StmtId s : block) {
+      in_tile = turned.contains(s);
       std::visit(overloaded{[&](const Let& let) {
                               const Cost c = cost(let.value);
                               touch_loads(let.value, r);
@@ -387,6 +398,8 @@ struct Work::Impl {
                               for (const For::Carry& c : f.carries) ready[c.result.index] = r.latency;
                             }},
                  k[s].node);
+    }
+    in_tile = false;
   }
 
   Loop loop(const For& f) {

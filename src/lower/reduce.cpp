@@ -15,10 +15,14 @@ std::vector<Arguments> Lowering::folded(ValueId v, const Fold& f, Scope* s) {
   if (ordered)
     for (auto& [axis, shape] : shapes) shape = {};
   reduce_before(reduce.args, s);
+  // A few chains hide the latency of a step; more states than registers would be moved to memory and back. What is told from a
+  // state and its place needs one for every copy.
+  constexpr std::uint32_t enough = 8, shared = 4;
+  const auto chains = [&](const Shape& shape) { return f.close || shape.copies <= enough ? shape.copies : shared; };
   std::size_t accumulators = 1;
   bool lanes = false;
   for (const auto& [axis, shape] : shapes) {
-    accumulators *= shape.copies;
+    accumulators *= chains(shape);
     lanes = lanes || shape.lanes > 1;
   }
 
@@ -42,7 +46,7 @@ std::vector<Arguments> Lowering::folded(ValueId v, const Fold& f, Scope* s) {
         std::size_t accumulator = 0;
         for (const auto& [axis, shape] : shapes) {
           const bool several = binder(inner, axis)->coordinates.at(axis).at.size() > 1;
-          accumulator = accumulator * shape.copies + (several ? copies_.at(axis) : 0);
+          accumulator = accumulator * chains(shape) + (several ? copies_.at(axis) % chains(shape) : 0);
         }
         const std::size_t at = (result * accumulators + accumulator) * width;
         const Arguments before = state_at(next, at / width), after = f.step(before, result, inner);
@@ -301,11 +305,12 @@ Lowering::Fold Lowering::joined(const std::vector<Folding>& all, const std::vect
     return each(
         [&](const Fold& one, std::size_t first, std::size_t n) { return one.merge(part(a, first, n), part(b, first, n), at); });
   };
-  f.close = [each](const Arguments& state, std::size_t copy, const Shape& shape) {
-    return each([&](const Fold& one, std::size_t first, std::size_t n) {
-      return one.close ? one.close(part(state, first, n), copy, shape) : part(state, first, n);
-    });
-  };
+  if (std::any_of(distinct.begin(), distinct.end(), [&](std::size_t i) { return bool(all[i].fold.close); }))
+    f.close = [each](const Arguments& state, std::size_t copy, const Shape& shape) {
+      return each([&](const Fold& one, std::size_t first, std::size_t n) {
+        return one.close ? one.close(part(state, first, n), copy, shape) : part(state, first, n);
+      });
+    };
   return f;
 }
 

@@ -35,6 +35,13 @@ class Candidates {
     add(fixed_);
     const auto all = lists();
     for (const auto& [list, first] : all) add(on(list));
+    if (const auto& [list, first] = all[0]; first)
+      for (const char* tile : lane_tiles) add(with(on(list), "tile." + p_[*first].name, tile));
+    // Squares of what lies across the lanes, turned around in registers.
+    for (const auto& [list, first] : all)
+      for (AxisId other : axes())
+        if (first && other != *first && rule_.lanes > 1 && crosses(*first, other))
+          add(with(with(on(list), "tile." + p_[*first].name, "1"), "tile." + p_[other].name, std::to_string(rule_.lanes)));
     // One pass over memory for all results.
     if (const auto& first = all[0].second)
       for (AxisId axis : axes())

@@ -15,7 +15,7 @@ using kernel::Rates;
 //                             bytes, count, simple,   multiply,   divide,  convert, quotient, index,     shuffle, load, store,
 //                             element,      masked load, masked store, call,     loop, round
 constexpr Rates wide = {64,       32,     {0.42, 1}, {0.5, 4}, {12, 18}, {1, 4},   {4, 14}, {0.25, 1}, {1, 3},
-                        {0.5, 6}, {1, 4}, {0.6, 8},  {0.6, 6}, {1.2, 5}, {20, 60}, 20,      0.6};
+                        {0.5, 6}, {1, 4}, {1, 8},    {0.6, 6}, {1.2, 5}, {20, 60}, 20,      0.6};
 constexpr Rates half = {32,       16,     {0.4, 1}, {0.5, 4}, {5, 12}, {1, 4},   {5, 12}, {0.25, 1}, {1, 3},
                         {0.4, 6}, {1, 4}, {0.7, 8}, {1.2, 7}, {6, 12}, {20, 60}, 20,      0.6};
 constexpr Rates quarter = {16,       16 + 16, {0.4, 2}, {0.5, 4}, {5, 12}, {1, 4},   {5, 12}, {0.25, 1}, {0.5, 2},

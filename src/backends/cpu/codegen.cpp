@@ -12,6 +12,7 @@
 #include "backends/cpu/lanes.h"
 #include "backends/cpu/quotient.h"
 #include "kernel/sums.h"
+#include "kernel/tiles.h"
 #include "kernel/varying.h"
 #include "support/check.h"
 #include "support/overloaded.h"
@@ -278,56 +279,6 @@ class Writer {
   }
 
   // ---- tiles ----
-  // As many accesses as there are lanes, each of elements far apart, together of neighbours for every lane.
-  struct Tile {
-    std::vector<kernel::StmtId> members;  // one element after the other
-    kernel::Sum first;
-    BufferId buffer;
-  };
-
-  // Loads at the first member and stores at the last: what lies between them touches other elements.
-  std::vector<Tile> tiles_of(const Block& statements) const {
-    std::map<std::tuple<bool, BufferId, kernel::Sum>, std::map<std::int64_t, kernel::StmtId>> found;
-    for (const kernel::StmtId s : statements) {
-      const auto add = [&](const kernel::Ref& ref, bool stored) {
-        const auto offset = sums_(ref.offset);
-        if (!offset) return;
-        int lanes = 0;
-        for (const auto& [leaves, coefficient] : *offset) {
-          const auto is_lane = [](const kernel::Leaf& leaf) { return leaf.what == kernel::Leaf::What::lane; };
-          const auto n = std::count_if(leaves.begin(), leaves.end(), is_lane);
-          if (n > 1 || (n == 1 && leaves.size() == 1 && coefficient == 1)) return;
-          lanes += static_cast<int>(n);
-        }
-        if (lanes == 0) return;
-        auto [sum, constant] = kernel::parted(*offset);
-        found[{stored, ref.buffer, std::move(sum)}].emplace(constant, s);
-      };
-      if (const auto* let = std::get_if<kernel::Let>(&k_[s].node))
-        if (const auto* load = std::get_if<kernel::Load>(&k_[let->value].node))
-          if (!load->guard && k_[load->ref.buffer].access == Buffer::Access::read) add(load->ref, false);
-      if (const auto* store = std::get_if<kernel::Store>(&k_[s].node))
-        if (!store->guard && k_[store->ref.buffer].access == Buffer::Access::write) add(store->ref, true);
-    }
-    std::vector<Tile> tiles;
-    const std::size_t lanes = lanes_.count();
-    for (const auto& [key, members] : found) {
-      std::vector<kernel::StmtId> run;
-      std::int64_t last = 0;
-      for (const auto& [constant, s] : members) {
-        if (!run.empty() && constant != last + 1) run.clear();
-        run.push_back(s);
-        last = constant;
-        if (run.size() < lanes || lanes == 1) continue;
-        kernel::Sum first = std::get<2>(key);
-        first[{}] = last + 1 - static_cast<std::int64_t>(lanes);
-        tiles.push_back({std::move(run), std::move(first), std::get<1>(key)});
-        run.clear();
-      }
-    }
-    return tiles;
-  }
-
   Value place(const kernel::Sum& sum) {
     Value at{integer(0), Value::Form::strided, 0, integer(0)};
     for (const auto& [leaves, coefficient] : sum) {
@@ -348,12 +299,12 @@ class Writer {
     return at;
   }
 
-  void load(const Tile& tile) {
+  void load(const kernel::Tile& tile) {
     const std::vector<Value> values = lanes_.load_tile(k_[tile.buffer].dtype, buffers_[tile.buffer.index], place(tile.first));
     for (std::size_t i = 0; i < values.size(); ++i) vars_[std::get<kernel::Let>(k_[tile.members[i]].node).var.index] = values[i];
   }
 
-  void store(const Tile& tile) {
+  void store(const kernel::Tile& tile) {
     const DType t = k_[tile.buffer].dtype;
     std::vector<Value> values;
     bool past_caches = false;
@@ -368,9 +319,10 @@ class Writer {
 
   // ---- statements ----
   void block(const Block& statements) {
-    std::map<kernel::StmtId, const Tile*> tile_of, tile_at;
-    const std::vector<Tile> tiles = tiles_of(statements);
-    for (const Tile& tile : tiles) {
+    // Loads at the first member and stores at the last: what lies between them touches other elements.
+    std::map<kernel::StmtId, const kernel::Tile*> tile_of, tile_at;
+    const std::vector<kernel::Tile> tiles = kernel::tiles(k_, sums_, statements, lanes_.count());
+    for (const kernel::Tile& tile : tiles) {
       for (const kernel::StmtId s : tile.members) tile_of[s] = &tile;
       const auto in = [&](kernel::StmtId s) {
         return std::find(tile.members.begin(), tile.members.end(), s) != tile.members.end();
