@@ -118,7 +118,7 @@ Value expand_cast(Code& c, Native native, DType to, Value x) {
   if (is_int(from) && byte_size(from) >= 4) x = c.let("wide", f64_from_integer(c, x));
   if (x.dtype() == DType::f64_) x = c.let("odd", f32_to_odd(c, x));
   if (x.dtype() != DType::f32_) x = c.let("wide", c.cast(DType::f32_, x));  // bool and short integers: exact
-  if (to == DType::bf16_) return bf16_from_f32(c, x);
+  if (to == DType::bf16_) return native.bf16 ? c.cast(to, x) : bf16_from_f32(c, x);
   return by_instruction(to) ? f16_by_instruction(c, x) : narrow_from_f32(c, to, x);
 }
 

@@ -191,6 +191,7 @@ void verify(const Kernel& k, const char* pass);  // throws InternalError naming 
 struct Native {                                  // what a backend has instructions for
   bool half = false;                             // conversions between f16 and f32
   bool ldexp = false;                            // ldexp on f32, of what is no NaN or by a finite n
+  bool bf16 = false;                             // conversions from f32 to bf16
 };
 // Replaces every expanded operation (exp, log, ...) and the conversions a backend does not have by primitives.
 Kernel expand(Kernel k, Native native = {});

@@ -236,7 +236,19 @@ class Writer {
     for (const ExprId arg : a.args) args.push_back(value(arg, depth + 1));
     if (a.op == ops::Op::div && result == DType::f32_ && args[0].varies() && !args[1].varies() && Quotients::pay(lanes_.count()))
       return quotient(args[0].ref, args[1].ref);
-    return lanes_.apply(a.op, k_[a.args.back()].dtype, result, args);
+    const DType argument = k_[a.args.back()].dtype;
+    if (a.op == ops::Op::cast && argument == DType::f32_ && result == DType::bf16_ && args[0].varies() && lanes_.count() == 16)
+      return narrowed(args[0].ref);
+    return lanes_.apply(a.op, argument, result, args);
+  }
+
+  Value narrowed(LLVMValueRef wide) {
+    Place all = at_;
+    all.lanes = lanes_.count();
+    return {branch(
+                instruction_holds(all, wide), [&] { return bf16_by_instruction(all, wide); },
+                [&] { return apply(all, ops::Op::cast, DType::f32_, DType::bf16_, {wide}); }),
+            Value::Form::vector};
   }
 
   Value quotient(LLVMValueRef dividend, LLVMValueRef divisor) {

@@ -15,7 +15,7 @@ namespace cosmati::cpu {
 
 std::optional<std::string> absent() { return std::nullopt; }
 
-kernel::Native native() { return {.half = converts_half(), .ldexp = has_ldexp()}; }
+kernel::Native native() { return {.half = converts_half(), .ldexp = has_ldexp(), .bf16 = converts_bf16()}; }
 
 Object compile_object(const kernel::Kernel& k, const std::string& prefix, int optimization) {
   Unit unit(k.name);

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <mutex>
@@ -155,19 +156,23 @@ LLVMOrcLLJITRef linker() {
 
 const HostFacts& host_facts() { return native().facts; }
 
-bool converts_half() {
+static bool has_all(std::initializer_list<const char*> names) {
   const std::string features = "," + host_facts().features + ",";
+  return std::all_of(names.begin(), names.end(),
+                     [&](const char* name) { return features.find(fmt::format(",+{},", name)) != std::string::npos; });
+}
+
+bool converts_half() {
 #if defined(__x86_64__)
-  return features.find(",+f16c,") != std::string::npos;
+  return has_all({"f16c"});
 #else
-  return features.find(",+neon,") != std::string::npos;
+  return has_all({"neon"});
 #endif
 }
 
-bool has_ldexp() {
-  const std::string features = "," + host_facts().features + ",";
-  return features.find(",+avx512f,") != std::string::npos && features.find(",+avx512vl,") != std::string::npos;
-}
+bool has_ldexp() { return has_all({"avx512f", "avx512vl"}); }
+
+bool converts_bf16() { return has_all({"avx512f", "avx512dq", "avx512bf16"}); }
 
 std::string compiler_identity() {
   const Native& n = native();

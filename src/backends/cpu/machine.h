@@ -17,7 +17,8 @@ struct HostFacts {
 const HostFacts& host_facts();
 // Whether the processor converts between f16 and f32.
 bool converts_half();
-bool has_ldexp();  // on f32, in vectors of every width
+bool has_ldexp();      // on f32, in vectors of every width
+bool converts_bf16();  // from f32, vectors of 16 normal numbers
 // LLVM's version, the target and its features, the passes: what turns a module into an object.
 std::string compiler_identity();
 

@@ -274,6 +274,19 @@ LLVMValueRef integer_operation(const Place& at, Op op, DType t, const std::vecto
 
 // ---- conversions ------------------------------------------------------------------------------------------------------
 
+// The upper half of the bits, to nearest even; of a NaN its sign.
+LLVMValueRef to_bf16(const Place& at, LLVMValueRef a) {
+  const LLVMBuilderRef b = at.builder;
+  const auto word = [&](std::int64_t value) { return constant(at, DType::u32_, {0, value}); };
+  const LLVMValueRef bits = LLVMBuildBitCast(b, a, register_type(at, DType::u32_), ""),
+                     upper = LLVMBuildLShr(b, bits, word(16), "");
+  const LLVMValueRef half = LLVMBuildAdd(b, LLVMBuildAnd(b, upper, word(1), ""), word(0x7fff), "");
+  const LLVMValueRef rounded = LLVMBuildLShr(b, LLVMBuildAdd(b, bits, half, ""), word(16), "");
+  const LLVMValueRef nan = LLVMBuildOr(b, LLVMBuildAnd(b, upper, word(0x8000), ""), word(0x7fc0), "");
+  const LLVMValueRef all = LLVMBuildSelect(b, LLVMBuildFCmp(b, LLVMRealUNO, a, a, ""), nan, rounded, "");
+  return LLVMBuildTrunc(b, all, register_type(at, DType::bf16_), "");
+}
+
 LLVMValueRef cast(const Place& at, DType from, DType to, LLVMValueRef a) {
   const LLVMBuilderRef b = at.builder;
   const LLVMTypeRef type = register_type(at, to);
@@ -281,6 +294,7 @@ LLVMValueRef cast(const Place& at, DType from, DType to, LLVMValueRef a) {
   const LLVMTypeRef half = of_lanes(at, LLVMHalfTypeInContext(at.context));
   if (from == DType::f16_ && to == DType::f32_) return LLVMBuildFPExt(b, LLVMBuildBitCast(b, a, half, ""), type, "");
   if (from == DType::f32_ && to == DType::f16_) return LLVMBuildBitCast(b, LLVMBuildFPTrunc(b, a, half, ""), type, "");
+  if (from == DType::f32_ && to == DType::bf16_) return to_bf16(at, a);
   COSMATI_CHECK((!is_float(from) || hardware_float(from)) && (!is_float(to) || hardware_float(to)),
                 "cpu: the cast from {} to {} is not expanded", name(from), name(to));
   if (is_float(from)) {
@@ -307,6 +321,19 @@ LLVMValueRef intrinsic(const Place& at, std::string_view name, std::vector<LLVMT
   COSMATI_CHECK(id != 0, "LLVM has no intrinsic {}", name);
   const LLVMValueRef f = LLVMGetIntrinsicDeclaration(at.module, id, types.data(), types.size());
   return LLVMBuildCall2(at.builder, LLVMGlobalGetValueType(f), f, args.data(), args.size(), "");
+}
+
+LLVMValueRef bf16_by_instruction(const Place& at, LLVMValueRef a) {
+  return LLVMBuildBitCast(at.builder, intrinsic(at, "llvm.x86.avx512bf16.cvtneps2bf16.512", {}, {a}),
+                          register_type(at, DType::bf16_), "");
+}
+
+LLVMValueRef instruction_holds(const Place& at, LLVMValueRef a) {
+  constexpr unsigned long long quiet_nan = 1, subnormal = 32, signaling_nan = 128;
+  const LLVMTypeRef word = LLVMInt32TypeInContext(at.context), bits = LLVMIntTypeInContext(at.context, at.lanes);
+  const LLVMValueRef classes = LLVMConstInt(word, quiet_nan | subnormal | signaling_nan, false);
+  const LLVMValueRef others = intrinsic(at, "llvm.x86.avx512.fpclass.ps.512", {}, {a, classes});
+  return LLVMBuildICmp(at.builder, LLVMIntEQ, LLVMBuildBitCast(at.builder, others, bits, ""), LLVMConstNull(bits), "");
 }
 
 LLVMTypeRef register_type(const Place& at, DType t) {

@@ -47,6 +47,7 @@ std::vector<std::string> features() {
   FEATURE("avx512vnni");
   FEATURE("avx512bitalg");
   FEATURE("avx512vpopcntdq");
+  FEATURE("avx512bf16");
 #undef FEATURE
 #endif
   return present;
