@@ -223,9 +223,8 @@ void Lowering::emit_reduce(ValueId v, Scope* s) {
   // Extremes of one value are told from the same states.
   std::vector<std::size_t> first(all.size()), distinct;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto same = std::find_if(distinct.begin(), distinct.end(), [&](std::size_t k) {
-      return all[i].extreme_of && all[i].extreme_of == all[k].extreme_of && all[i].fold.identity == all[k].fold.identity;
-    });
+    const auto same = std::find_if(distinct.begin(), distinct.end(),
+                                   [&](std::size_t k) { return all[i].extreme_of && all[i].extreme_of == all[k].extreme_of; });
     first[i] = same == distinct.end() ? i : *same;
     if (first[i] == i) distinct.push_back(i);
   }
