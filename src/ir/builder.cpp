@@ -356,6 +356,27 @@ void Builder::parallel(const std::vector<AxisId>& axes, const Where& where) {
   }
   program_.program_axes = axes;
   in_region_ = true;
+  finish_before_region();
+}
+
+// Which axes are program axes is known only now, so what was reduced over them above waits for every instance from here on, and
+// so does what was made of it.
+void Builder::finish_before_region() {
+  for (Value& value : program_.values) {
+    const std::vector<ValueId> args = operands(value.node);
+    Axes joined;
+    for (ValueId v : args) {
+      joined.axes = set_union(joined.axes, program_[v].axes);
+      joined.done = set_union(joined.done, program_[v].done);
+    }
+    const auto* reduce = std::get_if<Reduce>(&value.node);
+    if (reduce) refuse_unfinished(joined, args, value.where);
+    value.done = std::move(joined.done);
+    if (reduce)
+      for (AxisId a : reduce->axes)
+        if (program_[a].program) value.done = set_union(value.done, {a});
+    refuse_unfinished({value.axes, value.done}, args, value.where);
+  }
 }
 
 // ---- leaves ----

@@ -133,6 +133,7 @@ class Builder {
   const Facts& facts(ValueId v) const { return facts_[v.index]; }
   void declared_before_region(const std::string& what, const Where& where) const;
   void unused_name(const std::string& name, const Where& where) const;
+  void finish_before_region();
   ValueId launch_integer(ValueId v, const std::string& what, const Where& where);
 
   // The value as the open streams see it: over pieces instead of streamed axes (but for the axes in `except`).
