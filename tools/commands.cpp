@@ -47,12 +47,15 @@ void report_judgements(const std::vector<Judgement>& judgements, Report& report)
   Json checks = Json::array();
   for (const Judgement& j : judgements) {
     std::string line = fmt::format("check {} {:.3g} {:.3g} {:.3g} ", j.output, j.max_abs, j.max_rel, j.bound);
-    line += j.ok ? "ok" : fmt::format("FAILED at {}: got {:.9g}, expected {:.9g}", index_text(j.at), j.got, j.expected);
-    if (j.unjudged > 0) line += fmt::format(" ({} elements unjudged: their bound exceeds their value)", j.unjudged);
+    line += !j.ok        ? fmt::format("FAILED at {}: got {:.9g}, expected {:.9g}", index_text(j.at), j.got, j.expected)
+            : j.judged() ? "ok"
+                         : "unjudged";
+    if (j.unjudged > 0)
+      line += fmt::format(" ({} of {} elements unjudged: their bound exceeds their value)", j.unjudged, j.elements);
     report.line(line);
     Json check = {
         {"output", j.output}, {"max_abs", number(j.max_abs)}, {"max_rel", number(j.max_rel)}, {"bound", number(j.bound)},
-        {"ok", j.ok},         {"unjudged", j.unjudged}};
+        {"ok", j.ok},         {"judged", j.judged()},         {"unjudged", j.unjudged},       {"elements", j.elements}};
     if (!j.ok) {
       check["at"] = j.at;
       check["got"] = number(j.got);

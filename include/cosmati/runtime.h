@@ -138,7 +138,10 @@ struct Judgement {
   bool ok = true;
   std::vector<std::int64_t> at;  // the first element out of bounds
   double got = 0, expected = 0;  // there
-  std::int64_t unjudged = 0;     // elements whose bound exceeds |ref|
+  std::int64_t unjudged = 0;     // elements that differ from the reference and whose bound exceeds |ref|: ok says nothing of them
+  std::int64_t elements = 0;
+  // Whether `ok` says something of at least half of the elements.
+  bool judged() const { return unjudged <= elements - unjudged; }
 };
 // `before` are the arguments as they were before the run (an inout's old contents); `after` holds the outputs.
 COSMATI_API std::vector<Judgement> judge(const Program& program, const Arguments& before, const Arguments& after,

@@ -241,11 +241,15 @@ void bind_function(nb::module_& m) {
           "The index of the first element out of bounds.")
       .def_ro("got", &Judgement::got, "The value there.")
       .def_ro("expected", &Judgement::expected, "The oracle's value there.")
-      .def_ro("unjudged", &Judgement::unjudged, "How many elements have a bound above their value.")
+      .def_ro("unjudged", &Judgement::unjudged,
+              "How many elements have a bound above their value, so that `ok` says nothing of them.")
+      .def_ro("elements", &Judgement::elements, "How many elements the output has.")
+      .def_prop_ro("judged", &Judgement::judged, "Whether `ok` says something of at least half of the elements.")
       .def("__bool__", [](const Judgement& j) { return j.ok; })
       .def("__repr__", [](const Judgement& j) {
+        const char* verdict = !j.ok ? "out of bounds" : j.judged() ? "ok" : "unjudged";
         nb::object text = nb::str("<cosmati.Judgement {}: {}, max_abs {:.3g}, max_rel {:.3g}, bound {:.3g}>");
-        return nb::cast<std::string>(text.attr("format")(j.output, j.ok ? "ok" : "out of bounds", j.max_abs, j.max_rel, j.bound));
+        return nb::cast<std::string>(text.attr("format")(j.output, verdict, j.max_abs, j.max_rel, j.bound));
       });
 
   using KnobChoices = cosmati::Function::KnobChoices;

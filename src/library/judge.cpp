@@ -64,6 +64,7 @@ std::vector<Judgement> judge(const ir::Program& p, const Reference& reference, c
     const TensorView& view = got[o];
     Judgement j;
     j.output = p.tensors[t].name;
+    j.elements = view.elements();
     each_element(view, [&](std::size_t i, const std::vector<std::int64_t>& index, char* element) {
       ops::Scalar s = ops::load(view.dtype, element);
       bool is_real = is_float(view.dtype);
