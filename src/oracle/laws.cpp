@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 
+#include "ir/describe.h"
 #include "oracle/interpreter.h"
 #include "oracle/oracle.h"
 #include "oracle/tape.h"
@@ -116,9 +117,15 @@ void check_reducer(const ir::Program& p, std::uint32_t index, std::mt19937_64& r
 }
 
 [[noreturn]] void cut_dependent(const ir::Program& p, const ir::Stream& stream, std::size_t carry) {
-  throw Error(ErrorCode::cut_dependent, stream.where,
-              fmt::format("carried {} depends on where the stream over {} is cut, or on its merge", stream.carries.at(carry).name,
-                          p[stream.axis].name));
+  throw Error(
+      ErrorCode::cut_dependent, stream.where,
+      fmt::format("carried {} depends on where the stream over {} is cut, or on its merge", stream.carries.at(carry).name,
+                  p[stream.axis].name),
+      stream.merge
+          ? ""
+          : fmt::format("let next take a piece of any size to what its elements one by one come to, as in {0} + sum(x, {1}) or "
+                        "maximum({0}, max(x, {1}))",
+                        stream.carries.at(carry).name, p[stream.axis].name));
 }
 
 // An initial value that is a literal (through casts), or nothing.
@@ -159,13 +166,35 @@ void check_merge(const ir::Program& p, const ir::Stream& stream, std::mt19937_64
   }
 }
 
-bool same(DType t, const Array& a, const Array& b) {
-  if (a.shape != b.shape) return false;
+// The first element that differs, in the order of memory.
+std::optional<std::size_t> difference(DType t, const Array& a, const Array& b) {
+  if (a.shape != b.shape) return 0;
   for (std::size_t k = 0; k < a.values.size(); ++k)
     if (a.stored[k] != b.stored[k] ||
         !agree(t, {a.values[k].f, a.values[k].i, a.error[k]}, {b.values[k].f, b.values[k].i, b.error[k]}))
-      return false;
-  return true;
+      return k;
+  return std::nullopt;
+}
+
+// What a store in the body of a stream writes differs with the cuts, first at element `k`.
+[[noreturn]] void cut_dependent(const ir::Program& p, const ir::Store& store, std::size_t k, const Array& whole,
+                                const Array& cut) {
+  const ir::Tensor& tensor = p[store.tensor];
+  const std::string& axis = p[p[*store.stream].axis].name;
+  std::vector<std::int64_t> at(whole.shape.size());
+  std::size_t rest = k;
+  for (std::size_t d = at.size(); d-- > 0; rest /= static_cast<std::size_t>(whole.shape[d]))
+    at[d] = static_cast<std::int64_t>(rest % static_cast<std::size_t>(whole.shape[d]));
+  const auto text = [&](const Array& a) {
+    return is_float(tensor.dtype) ? fmt::format("{:.6g}", a.values[k].f) : fmt::format("{}", a.values[k].i);
+  };
+  throw Error(
+      ErrorCode::cut_dependent, store.where,
+      fmt::format("what is stored to {} depends on where the stream over {} is cut: {} is {} in one piece and {} in several",
+                  ir::describe(p, store.tensor, store.index), axis, element_text(tensor.name, at), text(whole), text(cut)),
+      fmt::format("a reduction over {0} inside the stream sees one piece: carry what is needed of the others, or reduce "
+                  "over {0} outside the stream",
+                  axis));
 }
 
 }  // namespace
@@ -214,7 +243,8 @@ void check_cuts(const ir::Program& program, const Inputs& inputs, std::uint64_t 
     const ir::ValueId probe{static_cast<std::uint32_t>(v)};
     const Result whole = run_with({nullptr, false}, probe);
     for (const Way& way : ways)
-      if (!same(program[probe].dtype, *whole.probe, *run_with(way, probe).probe)) cut_dependent(program, program[*s], part->slot);
+      if (difference(program[probe].dtype, *whole.probe, *run_with(way, probe).probe))
+        cut_dependent(program, program[*s], part->slot);
   }
   // Then what is stored, also from inside the bodies.
   const Result whole = run_with({nullptr, false}, std::nullopt);
@@ -223,13 +253,14 @@ void check_cuts(const ir::Program& program, const Inputs& inputs, std::uint64_t 
     std::size_t output = 0;
     for (const ir::Tensor& t : program.tensors) {
       if (t.access == ir::Access::in) continue;
-      if (!same(t.dtype, whole.outputs[output], cut.outputs[output])) {
+      if (const auto k = difference(t.dtype, whole.outputs[output], cut.outputs[output])) {
         const auto stored = std::find_if(program.stores.begin(), program.stores.end(), [&](const ir::Store& s) {
           return s.stream && program[*s.stream].tile && program[s.tensor].name == t.name;
         });
+        if (stored != program.stores.end()) cut_dependent(program, *stored, *k, whole.outputs[output], cut.outputs[output]);
         const auto first =
             std::find_if(program.streams.begin(), program.streams.end(), [](const ir::Stream& s) { return s.tile || s.merge; });
-        cut_dependent(program, stored == program.stores.end() ? *first : program[*stored->stream], 0);
+        cut_dependent(program, *first, 0);
       }
       ++output;
     }

@@ -63,6 +63,19 @@ TEST(Cuts, OfStreams) {
   EXPECT_EQ(message(stream("l = 5", "next l = l + sum(x, n)\nmerge l = a.l + b.l", "l")), l);
 }
 
+TEST(Cuts, AStoreInTheBodyIsNamedWithAnElement) {
+  Case c(
+      "program p(in x: f32[b, t], out y: f32[b], out z: f32[b, t]) {\n parallel b {\n  stream tile t carry h = 0 {\n"
+      "   z[b, t] = x - max(x, t)\n   next h = h + sum(x, t)\n  }\n  y[b] = h\n }\n}");
+  c.tensor("x", {1, 3}, {1, 2, 5}).tensor("y", {1}).tensor("z", {1, 3});
+  const Error e = error_of([&] { check(std::move(c)); });
+  EXPECT_EQ(e.code, ErrorCode::cut_dependent);
+  EXPECT_EQ(e.where.line, 4);
+  EXPECT_EQ(e.message,
+            "what is stored to z[b, t] depends on where the stream over t is cut: z[0, 0] is -4 in one piece and 0 in several");
+  EXPECT_EQ(e.hint.find("a reduction over t inside the stream sees one piece"), 0u);
+}
+
 TEST(Cuts, PiecesGiveTheSameWithinTheBounds) {
   Case c(file_text("tests/programs/language_page.tile"), "attention_streamed");
   c.tensor("q", {2, 1, 5, 4}, normal({2, 1, 5, 4}))
