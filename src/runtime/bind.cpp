@@ -214,12 +214,20 @@ ops::Scalar convert(const Argument& argument, const ir::Scalar& parameter) {
   };
   ops::Scalar value;
   if (const bool* b = std::get_if<bool>(&argument)) {
+  auto rounded = [&](double given) {
+    const double kept = ops::round_to(t, given);
+    if (std::isfinite(given) && (!std::isfinite(kept) || (kept == 0 && given != 0)))
+      refuse(ErrorCode::bad_argument, parameter.where,
+             fmt::format("{} is {}, but {} is given, which {} rounds to {}", parameter.name, name(t), given, name(t), kept),
+             fmt::format("pass a number that {} holds, or {}", name(t), kept));
+    return kept;
+  };
     if (!is_bool(t)) wrong(*b ? "true" : "false");
     value.i = *b;
   } else if (const auto* i = std::get_if<std::int64_t>(&argument)) {
     if (is_bool(t)) wrong(std::to_string(*i));
     if (is_float(t)) {
-      value.f = ops::round_to(t, static_cast<double>(*i));
+      value.f = rounded(static_cast<double>(*i));
     } else {
       value.i = *i;
       if (ops::wrap_to(t, *i) != *i) wrong(std::to_string(*i));
@@ -227,7 +235,7 @@ ops::Scalar convert(const Argument& argument, const ir::Scalar& parameter) {
   } else {
     double d = std::get<double>(argument);
     if (is_float(t)) {
-      value.f = ops::round_to(t, d);
+      value.f = rounded(d);
     } else {
       bool integral = std::isfinite(d) && d == std::trunc(d) && std::fabs(d) < 9.2e18;
       if (!integral || is_bool(t) || ops::wrap_to(t, static_cast<std::int64_t>(d)) != static_cast<std::int64_t>(d))

@@ -214,5 +214,33 @@ TEST(Scalars, OutOfRangeAreRefused) {
   }
 }
 
+TEST(Scalars, ThatAFloatTypeCannotHoldAreRefused) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  struct Case {
+    const char* type;
+    Argument k;
+    const char* rounds_to;
+  };
+  for (const Case& c :
+       {Case{"f32", 1e99, "rounds to inf"}, Case{"f32", -1e39, "rounds to -inf"}, Case{"f32", 1e-50, "rounds to 0"},
+        Case{"f16", std::int64_t{1000000}, "rounds to inf"}, Case{"f16", 1e-9, "rounds to 0"},
+        Case{"bf16", 3.4e38 * 1.1, "rounds to inf"}, Case{"f8e4m3", 1000.0, "rounds to nan"}}) {
+    const Program p = program(std::string("program f(k: ") + c.type + ", out y: f32[i]) {\n parallel i { y[i] = k }\n}");
+    std::vector<float> y(2);
+    EXPECT_THAT(refusal(p, {{"k", c.k}, {"y", TensorView(y.data(), f32, {2})}}, ErrorCode::bad_argument, &y),
+                HasSubstr(c.rounds_to))
+        << c.type;
+  }
+  // A prepared launch, a second call and the limits themselves.
+  const Program p = program("program f(k: f32, out y: f32[i]) {\n parallel i { y[i] = k }\n}");
+  const Function f(p, Device::sim());
+  std::vector<float> y(2);
+  for (const double k : {infinity, -infinity, 3.4028234e38, 1e-45, 0.0}) {
+    f({{"k", k}, {"y", TensorView(y.data(), f32, {2})}});
+    EXPECT_EQ(y[1], static_cast<float>(k));
+  }
+  EXPECT_THROW(f({{"k", 1e99}, {"y", TensorView(y.data(), f32, {2})}}), Error);
+}
+
 }  // namespace
 }  // namespace cosmati
