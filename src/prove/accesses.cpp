@@ -125,7 +125,10 @@ class Checker {
                                  name(p_[*v].dtype));
       }
       std::string remedy = hint;
-      if (of_globals(terms_, c.index) && of_globals(terms_, c.lo) && of_globals(terms_, c.hi) &&
+      // What is false of numbers alone, no require makes true.
+      const bool hopeless =
+          std::any_of(violated.begin(), violated.end(), [](const Poly& q) { return q.as_constant().has_value(); });
+      if (!hopeless && of_globals(terms_, c.index) && of_globals(terms_, c.lo) && of_globals(terms_, c.hi) &&
           !may_wrap(terms_, terms_.globals()))
         remedy += fmt::format("{}require {}", hint.empty() ? "" : ", or ",
                               above_ok || below_ok ? missing : not_below + " and " + not_above);
