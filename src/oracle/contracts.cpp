@@ -3,6 +3,7 @@
 #include "oracle/contracts.h"
 
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/describe.h"
 #include "support/check.h"
@@ -25,6 +26,28 @@ std::string origin_of(const ir::Program& p, ir::ValueId bound) {
       for (const ir::Factor& f : dim)
         if (f.axis == extent->axis) return fmt::format(" (extent of {} in {})", p[f.axis].name, t.name);
   return fmt::format(" (extent of {})", p[extent->axis].name);
+}
+
+// "w is -1, extent(n) is 5": the scalars and extents that a condition speaks of, in the order of its text.
+std::string values_behind(Interpreter& interpreter, ir::ValueId condition) {
+  const ir::Program& p = interpreter.program();
+  std::vector<ir::ValueId> left{condition};
+  std::unordered_set<ir::ValueId> seen;
+  std::string text;
+  while (!left.empty()) {
+    const ir::ValueId v = left.back();
+    left.pop_back();
+    if (!seen.insert(v).second) continue;
+    const std::vector<ir::ValueId> operands = ir::operands(p[v].node);
+    left.insert(left.end(), operands.rbegin(), operands.rend());
+    if (!std::holds_alternative<ir::ScalarRef>(p[v].node) && !std::holds_alternative<ir::Extent>(p[v].node)) continue;
+    const Num value = interpreter.eval(v)->at(0);
+    const std::string number = is_float(p[v].dtype)  ? fmt::format("{}", value.f)
+                               : is_bool(p[v].dtype) ? (value.i ? "true" : "false")
+                                                     : fmt::format("{}", value.i);
+    text += fmt::format("{}{} is {}", text.empty() ? "" : ", ", ir::describe_expression(p, v), number);
+  }
+  return text;
 }
 
 struct Limits {
@@ -86,9 +109,13 @@ void check_contracts(Interpreter& interpreter, const Inputs& inputs) {
   for (const auto& [condition, where] : p.requires_) {
     const Ref holds = interpreter.eval(condition);
     COSMATI_CHECK(holds->dims.empty(), "a require has axes");
-    if (!holds->i[0])
+    if (!holds->i[0]) {
+      const std::string text = ir::describe_expression(p, condition), values = values_behind(interpreter, condition);
       throw Error(ErrorCode::contract_broken, where,
-                  fmt::format("require {} does not hold for the arguments", ir::describe_expression(p, condition)));
+                  values.empty() ? fmt::format("require {} does not hold", text)
+                                 : fmt::format("require {} does not hold: {}", text, values),
+                  fmt::format("pass arguments with {}", text));
+    }
   }
   for (std::size_t t = 0; t < p.tensors.size(); ++t) {
     const ir::Contract& c = p.tensors[t].contract;

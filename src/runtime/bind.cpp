@@ -121,7 +121,9 @@ void check_kinds(const language::Signature& signature, Matched matched, bool mis
     if (matched[i]) continue;
     bool optional = parameter.is_tensor ? missing_outputs && parameter.access == ir::Access::out : parameter.has_default;
     if (!optional)
-      refuse(ErrorCode::bad_argument, parameter.where, fmt::format("{} needs an argument `{}`", signature.name, parameter.name));
+      refuse(ErrorCode::bad_argument, parameter.where, fmt::format("{} needs an argument `{}`", signature.name, parameter.name),
+             fmt::format("pass {}: {}{}", parameter.name, parameter.dtype ? name(*parameter.dtype) : parameter.variable,
+                         parameter.is_tensor ? "[" + listed(parameter.dim_names) + "]" : ""));
   }
 }
 
@@ -212,8 +214,6 @@ ops::Scalar convert(const Argument& argument, const ir::Scalar& parameter) {
     refuse(ErrorCode::bad_argument, parameter.where, fmt::format("{} is {}, but {} is given", parameter.name, name(t), got),
            "pass " + legal_scalars(t));
   };
-  ops::Scalar value;
-  if (const bool* b = std::get_if<bool>(&argument)) {
   auto rounded = [&](double given) {
     const double kept = ops::round_to(t, given);
     if (std::isfinite(given) && (!std::isfinite(kept) || (kept == 0 && given != 0)))
@@ -222,6 +222,8 @@ ops::Scalar convert(const Argument& argument, const ir::Scalar& parameter) {
              fmt::format("pass a number that {} holds, or {}", name(t), kept));
     return kept;
   };
+  ops::Scalar value;
+  if (const bool* b = std::get_if<bool>(&argument)) {
     if (!is_bool(t)) wrong(*b ? "true" : "false");
     value.i = *b;
   } else if (const auto* i = std::get_if<std::int64_t>(&argument)) {
@@ -306,10 +308,12 @@ Bound bind(const Instances& instances, Matched matched, BindOptions options) {
         refuse(ErrorCode::bad_argument, tensor.where,
                fmt::format("{} has the impossible shape {}", tensor.name, shape_text(view.shape)));
     if (options.read_data && view.read_only && tensor.access != ir::Access::in)
-      refuse(ErrorCode::bad_argument, tensor.where, fmt::format("{} is written, but its memory is read-only", tensor.name));
+      refuse(ErrorCode::bad_argument, tensor.where, fmt::format("{} is written, but its memory is read-only", tensor.name),
+             "pass memory that may be written, or a copy");
     check_reach(view, tensor);
     if (options.read_data && !view.data && view.elements() > 0)
-      refuse(ErrorCode::bad_argument, tensor.where, fmt::format("{} has no memory", tensor.name));
+      refuse(ErrorCode::bad_argument, tensor.where, fmt::format("{} has no memory", tensor.name),
+             "pass the address of its elements, which only an array without elements can do without");
     views[index] = &view;
   }
   const ExtentEquations extents(p, views, std::move(scalars), options.extents);

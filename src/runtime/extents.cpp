@@ -112,10 +112,7 @@ std::vector<std::int64_t> ExtentEquations::shape(std::uint32_t t) const {
   for (std::uint32_t d = 0; d < tensor.dims.size(); ++d) {
     std::int64_t product = 1;
     for (const ir::Factor& factor : tensor.dims[d]) {
-      if (factor.axis.valid() && extents_[factor.axis.index] == unknown)
-        refuse(ErrorCode::bad_argument, tensor.where,
-               fmt::format("nothing gives the extent of axis {}, {}", p_[factor.axis].name, dimension_text(d, tensor)),
-               fmt::format("pass {}, or declare `axis {} = ...`", tensor.name, p_[factor.axis].name));
+      if (factor.axis.valid() && extents_[factor.axis.index] == unknown) refuse_unknown(factor.axis, t, d);
       times(product, factor, t);
     }
     if (product < 0)
@@ -124,6 +121,28 @@ std::vector<std::int64_t> ExtentEquations::shape(std::uint32_t t) const {
     shape.push_back(product);
   }
   return shape;
+}
+
+void ExtentEquations::refuse_unknown(ir::AxisId axis, std::uint32_t t, std::uint32_t d) const {
+  const ir::Tensor& tensor = p_.tensors[t];
+  const std::string& name = p_[axis].name;
+  const std::string nothing = fmt::format("nothing gives the extent of axis {}", name);
+  // An array that is given says how large the product is; another one says what its factors are.
+  const ir::Tensor* telling = views_[t] ? nullptr : &tensor;
+  for (std::uint32_t other = 0; !telling && other < p_.tensors.size(); ++other)
+    for (const ir::Dim& dim : p_.tensors[other].dims)
+      if (!views_[other] && dim.size() == 1 && dim[0].axis == axis) telling = &p_.tensors[other];
+  std::string legal = fmt::format("declare `axis {} = ...`", name);
+  if (telling) {
+    std::vector<std::string> extents(telling->dims.size(), "...");
+    legal = fmt::format("pass {0} too (C++: its view; Python: out= or {1}=EXTENT; command line: {0}={2}[{3}]:zeros), or {4}",
+                        telling->name, name, cosmati::name(telling->dtype), fmt::join(extents, ","), legal);
+  }
+  refuse(ErrorCode::bad_argument, tensor.where,
+         views_[t] ? fmt::format("{} is {} = {}, and {}", dimension_text(d, tensor), views_[t]->shape[d], product(tensor.dims[d]),
+                                 nothing)
+                   : fmt::format("{}, {}", nothing, dimension_text(d, tensor)),
+         legal);
 }
 
 // product *= the extent of a factor whose axis is known.
@@ -200,7 +219,8 @@ bool ExtentEquations::dimension(std::uint32_t t, std::uint32_t d, bool beside_em
   }
   if (extent < open->offset)
     refuse(ErrorCode::extent_mismatch, tensor.where,
-           fmt::format("{}: extent {} is less than {}", dimension_text(d, tensor), extent, open->offset));
+           fmt::format("{}: extent {} is less than {}", dimension_text(d, tensor), extent, open->offset),
+           fmt::format("pass {} with extent {} or more there", tensor.name, open->offset));
   if (__builtin_sub_overflow(extent, open->offset, &extent))
     refuse(ErrorCode::bad_argument, tensor.where,
            fmt::format("{} gives axis {} an extent beyond 64 bits", dimension_text(d, tensor), p_[open->axis].name));

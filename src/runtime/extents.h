@@ -36,6 +36,7 @@ class ExtentEquations {
  private:
   void give(const std::string& name, std::int64_t extent);
   void times(std::int64_t& product, const ir::Factor& factor, std::uint32_t tensor) const;
+  [[noreturn]] void refuse_unknown(ir::AxisId axis, std::uint32_t tensor, std::uint32_t d) const;
   std::string product(const ir::Dim& dim) const;
   std::string origins(const ir::Dim& dim) const;
   std::string from(ir::AxisId axis) const;

@@ -222,7 +222,7 @@ class BadInput(ToolTest):
         self.run_refused("contract_broken", "at[2] = -1 is outside 0 .. 3", *arguments(at=[0, 1, -1]))
         self.run_refused("contract_broken", "up[2] = 0 is less than up[1] = 1, but up is sorted", *arguments(up=[1, 1, 0]))
         self.run_refused("contract_broken", "one[2] = 4 is also one[0], but one is distinct", *arguments(one=[4, 0, 4]))
-        self.run_refused("contract_broken", "require k > 2 does not hold", *arguments(k=2))
+        self.run_refused("contract_broken", "require k > 2 does not hold: k is 2. Hint: pass arguments with k > 2", *arguments(k=2))
 
     def test_texts_of_any_bytes(self):
         noise = np.random.default_rng(11)

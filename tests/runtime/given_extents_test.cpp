@@ -39,5 +39,23 @@ TEST(GivenExtents, AreHeldAgainstTheArguments) {
   EXPECT_EQ(refusal(given, {{"k", 1}}), "plain has no parameter or axis `k`");
 }
 
+TEST(GivenExtents, TellTheFactorsOfADimension) {
+  const Program p =
+      parse("program halves(in x: f32[(g, r), n], out y: f32[g, n]) {\n parallel g, n { y[g, n] = sum(x, r) }\n}").front();
+  const Function f(p, Device::oracle());
+  float x[24] = {};
+  const Arguments given{{"x", TensorView{x, f32, {6, 4}}}};
+  EXPECT_THAT(f.missing_outputs(given, {{"g", 2}})[0].shape, ElementsAre(2, 4));
+  try {
+    f.missing_outputs(given);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.message, "dimension 0 of x is 6 = g * r, and nothing gives the extent of axis g");
+    EXPECT_EQ(
+        e.hint,
+        "pass y too (C++: its view; Python: out= or g=EXTENT; command line: y=f32[...,...]:zeros), or declare `axis g = ...`");
+  }
+}
+
 }  // namespace
 }  // namespace cosmati

@@ -117,7 +117,8 @@ TEST_F(Places, Contracts) {
   label_[1] = 2;
   refused("x", of(x_, {3, 4}), ErrorCode::contract_broken, {4, 8}, "label[2] = 2 is also label[1], but label is distinct");
   label_[1] = 1;
-  refused("factor", std::int64_t{1}, ErrorCode::contract_broken, {12, 18}, "require factor > 1 does not hold");
+  refused("factor", std::int64_t{1}, ErrorCode::contract_broken, {12, 18},
+          "require factor > 1 does not hold: factor is 1. Hint: pass arguments with factor > 1");
 }
 
 TEST_F(Places, Memory) {
@@ -126,10 +127,12 @@ TEST_F(Places, Memory) {
   refused("y", TensorView(z_.data() + 1, f32, {3}), wrong, {8, 9}, "shares memory with z, but is not exactly the same view");
   refused("y", TensorView(y_.data(), f32, {3}, {0}), wrong, {8, 9}, "its strides make different elements share memory");
   refused("s", of(w_, {3, 2}), wrong, {9, 9}, "w and s are both written and share memory");
-  refused("y", TensorView(nullptr, f32, {3}), ErrorCode::bad_argument, {8, 9}, "y has no memory");
+  refused("y", TensorView(nullptr, f32, {3}), ErrorCode::bad_argument, {8, 9},
+          "y has no memory. Hint: pass the address of its elements");
   TensorView constant = of(y_, {3});
   constant.read_only = true;
-  refused("y", constant, ErrorCode::bad_argument, {8, 9}, "y is written, but its memory is read-only");
+  refused("y", constant, ErrorCode::bad_argument, {8, 9},
+          "y is written, but its memory is read-only. Hint: pass memory that may be written");
   refused("x", TensorView(x_.data(), f32, {3, 4}, {std::int64_t{1} << 61, 1}), ErrorCode::bad_argument, {2, 8},
           "stride 2305843009213693952 of x in dimension 0 reaches beyond any memory");
 }
@@ -138,7 +141,7 @@ TEST_F(Places, Names) {
   const ErrorCode wrong = ErrorCode::bad_argument;
   auto less = good();
   less.erase("z");
-  refused(scaled(), list(less), wrong, {3, 8}, "scaled needs an argument `z`");
+  refused(scaled(), list(less), wrong, {3, 8}, "scaled needs an argument `z`. Hint: pass z: T[row]");
   Arguments more = list(good());
   more.emplace_back("z", of(z_, {3}));
   refused(scaled(), more, wrong, {3, 8}, "z is given twice");
