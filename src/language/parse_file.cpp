@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "language/names.h"
 #include "language/parser.h"
 #include "support/suggest.h"
@@ -357,8 +359,15 @@ std::shared_ptr<const File> parse_file(const std::string& text, const std::strin
   auto file = std::make_shared<File>();
   file->name = name;
   file->text = text;
-  Tokens tokens(lex(file->text, file->name), file->name);
-  FileParser(*file, tokens).run();
+  std::vector<Token> words = lex(file->text, file->name);
+  const auto programs = std::count_if(words.begin(), words.end(), [](const Token& t) { return t.text == "program"; });
+  Tokens tokens(std::move(words), file->name);
+  try {
+    FileParser(*file, tokens).run();
+  } catch (const Error& e) {
+    if (programs < 2 || !e.origin.empty()) throw;
+    throw Error(e.code, e.where, e.message, e.hint, "No other program of the text is looked at");
+  }
   index_names(*file);
   return file;
 }

@@ -113,10 +113,21 @@ std::string print(const Program& program, const std::vector<std::pair<std::strin
 }
 
 void check(const Program& program, std::uint64_t seed) {
+  bool first = true;
   for (const language::Binding& binding : language::sample_bindings(program.source().signature())) {
-    ir::Program p = program.source().instantiate(binding);
-    prove::require_proven(p);
-    library::check_by_oracle(p, seed);
+    try {
+      ir::Program p = program.source().instantiate(binding);
+      prove::require_proven(p);
+      library::check_by_oracle(p, seed);
+    } catch (const Error& e) {
+      if (first || binding.types.empty()) throw;
+      // Its message speaks of types that the text does not name.
+      std::string types;
+      for (const auto& [variable, type] : binding.types)
+        types += fmt::format("{}{} is {}", types.empty() ? "Here " : ", ", variable, cosmati::name(type));
+      throw Error(e.code, e.where, e.message, e.hint, e.origin.empty() ? types : e.origin + ". " + types);
+    }
+    first = false;
   }
 }
 
