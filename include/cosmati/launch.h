@@ -21,7 +21,8 @@ using Argument = std::variant<TensorView, double, std::int64_t, bool>;
 using Arguments = std::vector<std::pair<std::string, Argument>>;
 using Extents = std::vector<std::pair<std::string, std::int64_t>>;  // of axes, by name
 
-// Told the fraction done, 0 .. 1, while something long runs; from any thread, in steps of any size. Must not throw.
+// Told the fraction done, 0 .. 1, while something long runs; from any thread, in steps of any size. Must not throw,
+// but where it is said that this ends the work.
 using Fraction = std::function<void(double)>;
 
 // One compiled (facts, plan) of a program for a device. A handle: the code lives as long as any handle, launch or call in

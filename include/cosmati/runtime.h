@@ -143,7 +143,8 @@ struct Judgement {
   // Whether `ok` says something of at least half of the elements.
   bool judged() const { return unjudged <= elements - unjudged; }
 };
-// `before` are the arguments as they were before the run (an inout's old contents); `after` holds the outputs.
+// `before` are the arguments as they were before the run (an inout's old contents); `after` holds the outputs. What `progress`
+// throws ends the work.
 COSMATI_API std::vector<Judgement> judge(const Program& program, const Arguments& before, const Arguments& after,
                                          const Fraction& progress = {});
 
@@ -152,8 +153,9 @@ COSMATI_API std::vector<Judgement> judge(const Program& program, const Arguments
 class COSMATI_API Judge {
  public:
   // Runs the oracle. `before`: as in judge(); outputs may be left out where the rest binds their extents, and the data of outs is
-  // not read. Throws Error for arguments that a call would refuse, and where memory cannot hold the results.
-  Judge(const Program& program, const Arguments& before);
+  // not read. Throws Error for arguments that a call would refuse, and where memory cannot hold the results. What `progress`
+  // throws ends the work.
+  Judge(const Program& program, const Arguments& before, const Fraction& progress = {});
   // `after` holds what some run wrote: every out and inout, in any order; what else it names is not looked at. Throws
   // Error{bad_argument, extent_mismatch} where one is missing, or is not of the type and shape that the program writes.
   std::vector<Judgement> operator()(const Arguments& after) const;

@@ -81,7 +81,8 @@ Argument scalar_of(nb::handle value, const std::string& parameter) {
   if (integer.is_valid()) {
     int overflow = 0;
     const std::int64_t i = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
-    if (overflow) refuse(parameter + " is beyond 64 bits");
+    if (overflow)
+      refuse(parameter + " is beyond 64 bits", "pass an integer from -9223372036854775808 to 9223372036854775807, or a float");
     return i;
   }
   const double d = PyFloat_AsDouble(o);
@@ -93,6 +94,13 @@ Argument scalar_of(nb::handle value, const std::string& parameter) {
 }
 
 }  // namespace
+
+Fraction interruptible() {
+  return [](double) {
+    nb::gil_scoped_acquire held;
+    if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+  };
+}
 
 Call::Call(PyFunction& function, nb::args args, nb::kwargs kwargs) : owner_(function), signature_(function.signature()) {
   const std::size_t count = signature_.parameters.size();

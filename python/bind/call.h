@@ -22,6 +22,9 @@ auto without_gil(const Body& body) {
   return body();
 }
 
+// Asks Python now and then, while something runs without the GIL, whether a signal came: Ctrl-C ends the work.
+Fraction interruptible();
+
 // The arguments of one call. Made and destroyed with the GIL held.
 class Call {
  public:

@@ -130,7 +130,7 @@ std::vector<Judgement> check(PyFunction& self, nb::args args, nb::kwargs kwargs)
       view = TensorView(copies.back().data(), view.dtype, view.shape);
     }
     call.function()(after);
-    return judge(self.program(), before, after);
+    return judge(self.program(), before, after, interruptible());
   });
 }
 

@@ -19,7 +19,7 @@ Judge judge_of(PyFunction& function, nb::args args, nb::kwargs kwargs) {
   Call call(function, args, kwargs);
   call.make_outputs();
   const Arguments before = call.arguments();
-  return without_gil([&] { return Judge(function.program(), before); });
+  return without_gil([&] { return Judge(function.program(), before, interruptible()); });
 }
 
 std::vector<std::string> written_by(PyFunction& function) {

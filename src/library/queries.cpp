@@ -23,11 +23,11 @@ struct Judge::Impl {
   library::Reference reference;
 };
 
-Judge::Judge(const Program& program, const Arguments& before) {
+Judge::Judge(const Program& program, const Arguments& before, const Fraction& progress) {
   auto made = std::make_shared<Impl>(program);
   const Bound bound = runtime::bind(made->instances, before, {true, true});
   made->instance = bound.instance;
-  made->reference = within_memory(program, [&] { return library::reference(bound.instance->program, bound.inputs); });
+  made->reference = within_memory(program, [&] { return library::reference(bound.instance->program, bound.inputs, progress); });
   impl_ = std::move(made);
 }
 

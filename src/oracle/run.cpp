@@ -98,6 +98,7 @@ class Runner {
     count_shapes();
     steps(stepped_, 0, [&] { blocks(); });
     if (!any_instance_) finish_without_instances();
+    interpreter_.progress().go_on();
     return std::move(result_);
   }
 
