@@ -30,6 +30,7 @@ class Imported {
     if (!type_) find();
     return type_ && PyObject_TypeCheck(object.ptr(), type_);
   }
+  bool exactly(nb::handle object) const { return Py_TYPE(object.ptr()) == type_; }
 
  private:
   void find() {
@@ -43,6 +44,7 @@ class Imported {
   PyTypeObject* type_ = nullptr;
 };
 Imported numpy_array("numpy", "ndarray");
+Imported masked_array("numpy.ma", "MaskedArray");
 Imported torch_tensor("torch", "Tensor");
 
 // ---- element types -------------------------------------------------------------------------------------------------
@@ -120,19 +122,25 @@ void need_host(std::int64_t type, std::int64_t id, const std::string& parameter)
          "copy it to the host: x.cpu()");
 }
 
-// The functions that the class of an object offers, or null. One class is remembered, which is most often the next one too.
+// The functions that the class of an object offers, or null. One class is remembered, which is most often the next one too; by a
+// weak reference, for a class of the user's holds the module that it is of, and with it what else is there.
 const dlpack::ExchangeApi* exchange_api(PyTypeObject* type) {
   static nb::handle last;
   static const dlpack::ExchangeApi* of_last = nullptr;
-  if (last.ptr() == reinterpret_cast<PyObject*>(type)) return of_last;
+  if (last.is_valid()) {
+    const nb::object remembered = nb::steal(PyObject_CallNoArgs(last.ptr()));
+    if (remembered.ptr() == reinterpret_cast<PyObject*>(type)) return of_last;
+  }
   const dlpack::ExchangeApi* api = nullptr;
   nb::object capsule = nb::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__dlpack_c_exchange_api__"));
   if (capsule.is_valid() && PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api"))
     api = static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), "dlpack_exchange_api"));
   PyErr_Clear();
   while (api && api->major != 1) api = api->previous;
+  PyObject* remembered = PyWeakref_NewRef(reinterpret_cast<PyObject*>(type), nullptr);
+  if (!remembered) PyErr_Clear();
   last.dec_ref();
-  last = nb::handle(reinterpret_cast<PyObject*>(type)).inc_ref();
+  last = remembered;
   return of_last = api;
 }
 
@@ -158,6 +166,9 @@ std::string array_name(DType dtype) {
 Array::Array(nb::handle object, const std::string& parameter) {
   try {
     if (numpy_array.instance(object)) {
+      if (!numpy_array.exactly(object) && masked_array.instance(object))
+        refuse(parameter + " is a masked array, and a program would read what is under the mask",
+               "pass " + parameter + ".filled(VALUE), or the mask as an array of its own");
       producer = Producer::numpy;
       borrow_buffer(object, parameter);
     } else if (torch_tensor.instance(object)) {

@@ -175,6 +175,7 @@ class Refused(ArraysTest):
             error = self.refused("x has elements of type", lambda: f(np.zeros((2, 2), dtype)), also=[what, "which no program takes"])
             self.assertIn("the types are bool, int8", error.hint)
         self.refused("x has the byte order of another machine", lambda: f(x.astype(x.dtype.newbyteorder())))
+        self.refused("x is a masked array", lambda: f(np.ma.masked_less(x, 0)), also=["x.filled(VALUE)"])
         for wrong in ([[1.0, 2.0]], 3.5, None, "x", object()):
             self.refused("x is of type", lambda: f(wrong), also=["an array is needed"])
         np.testing.assert_allclose(f(x), softmax(x), rtol=1e-5)  # the session goes on

@@ -3,6 +3,8 @@
 import gc
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 import unittest
@@ -14,6 +16,31 @@ import cosmati as co
 from arrays import DEVICES, ArraysTest, softmax
 
 rng = np.random.default_rng(7)
+
+
+# The oracle would need minutes for these products.
+INTERRUPTED = """
+import os, signal, threading, time
+import numpy as np
+import cosmati as co
+f = co.program("program p(in a: f32[i, k], in b: f32[k, j], out c: f32[i, j]) {{ parallel i, j {{ c[i, j] = contract(a, b, k) }} }}")
+a = np.ones((2000, 2000), "f4")
+threading.Timer(2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+f.{question}(a, a)
+print("finished")
+"""
+
+# A function of a module that ends holds the module alive if something holds its classes.
+OF_A_CLASS = """
+import numpy as np
+import cosmati as co
+class T:
+    def __init__(self, a): self.a = a
+    def __dlpack__(self, **keywords): return self.a.__dlpack__(**keywords)
+    def __dlpack_device__(self): return (1, 0)
+softmax = co.load("softmax")
+print(softmax(T(np.ones((2, 2), "f4"))).shape)
+"""
 
 
 def normal(*shape):
@@ -232,6 +259,25 @@ class Calls(ArraysTest):
         y = np.full_like(x, 3)
         f.check(x, out=y)
         self.assertTrue((y == 3).all())  # nothing of the caller's is written
+
+    def test_a_judgement_knows_what_it_says_nothing_of(self):
+        tiny = co.program("program p(in x: f32[n], out y: f16[n]) { parallel n { y[n] = x * 1e-9 } }")
+        (judgement,) = tiny.check(np.ones(10, np.float32))
+        self.assertEqual((judgement.ok, judgement.judged, judgement.unjudged, judgement.elements), (True, False, 10, 10))
+        self.assertIn("unjudged", repr(judgement))
+
+    def test_an_interrupt_ends_a_check(self):
+        for question in ("check", "judge"):
+            text = INTERRUPTED.format(question=question)
+            start = time.monotonic()
+            ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300)
+            self.assertIn("KeyboardInterrupt", ended.stderr)
+            self.assertNotIn("finished", ended.stdout)
+            self.assertLess(time.monotonic() - start, 60)
+
+    def test_the_class_of_an_argument_is_not_kept(self):
+        ended = subprocess.run([sys.executable, "-c", OF_A_CLASS], capture_output=True, text=True)
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "(2, 2)\n", ""))
 
     def test_representations(self):
         self.assertEqual(repr(co.load("softmax")), "<cosmati.Function softmax(x: T[row, col]) -> y: T[row, col]>")
