@@ -136,8 +136,10 @@ comparisons ask for a truth that no value has before the program runs.)");
       .def("__hash__", [](nb::handle x) { return reinterpret_cast<std::intptr_t>(x.ptr()) >> 4; })
       .def("__bool__",
            [](const Value&) -> bool {
-             throw Error(ErrorCode::not_supported, user_place(), "a value has no truth while the program is captured",
-                         "choose with where(c, x, y); combine conditions with & | ~, each comparison in parentheses");
+             throw Error(
+                 ErrorCode::not_supported, user_place(), "a value has no truth while the program is captured",
+                 "choose with where(c, x, y), or with maximum(x, y) and minimum(x, y) in place of Python's max and min; combine "
+                 "conditions with & | ~, each comparison in parentheses");
            })
       .def("__getitem__",
            [](const Value&, nb::handle) -> nb::object {

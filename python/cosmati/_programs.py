@@ -21,10 +21,14 @@ def _options(
     cache: Union[str, "os.PathLike[str]", None],
     jit: bool,
 ) -> Dict[str, Any]:
+    if knobs is not None and not isinstance(knobs, Mapping):
+        what = f"knobs= maps names to values, and an object of type {type(knobs).__name__} is given"
+        hint = 'pass a dict, as in knobs={"lanes": 8}'
+        raise Error(f"bad_argument: {what}. Hint: {hint}", "bad_argument", what, hint)
     return {
         "device": device or "",
         "threads": threads,
-        "knobs": {name: str(value) for name, value in (knobs or {}).items()},
+        "knobs": {str(name): str(value) for name, value in (knobs or {}).items()},
         "plan": plan,
         "cache": None if cache is None else os.fspath(cache),
         "jit": jit,
@@ -116,6 +120,11 @@ def program(
         return _private._capture(name or source.__name__, source, _options(**told))
     if not isinstance(source, str):
         raise Error(f"a program is a text or a function, not an object of type {type(source).__name__}", "bad_argument")
+    try:
+        source.encode()
+    except UnicodeEncodeError as problem:
+        what = f"the text is no UTF-8: {problem.reason} at character {problem.start}"
+        raise Error(f"syntax: {what}", "syntax", what) from None
     found = _private._parse(source, "<text>", _options(**told))
     names = [function.name for function in found]
     if name is None and len(found) == 1:

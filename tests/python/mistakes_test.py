@@ -279,6 +279,25 @@ class Mistakes(unittest.TestCase):
 
         self.refused("not_supported", "no truth", and_)
 
+        def max_():
+            r = Rows()
+            with parallel(r.row):
+                max(r.x, 0)  # here
+
+        self.assertIn("maximum(x, y)", self.refused("not_supported", "no truth", max_).hint)
+
+    def test_options_and_texts_of_the_wrong_kind(self):
+        text = "program p(in x: f32[n], out y: f32[n]) { parallel n { y[n] = x } }"
+        for code, words, call in [
+            ("bad_argument", "knobs= maps names to values, and an object of type list is given", lambda: co.program(text, knobs=["lanes"])),
+            ("unknown_knob", "there is no knob `3`", lambda: co.program(text, knobs={3: 4})(b"1234")),
+            ("syntax", "the text is no UTF-8: surrogates not allowed at character 0", lambda: co.program("\ud800")),
+        ]:
+            with self.assertRaises(co.Error) as raised:
+                call()
+            self.assertEqual(raised.exception.code, code)
+            self.assertIn(words, str(raised.exception))
+
     def test_an_out_parameter_is_not_read_and_an_in_parameter_not_written(self):
         def read():
             r = Rows()
