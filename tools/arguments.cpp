@@ -93,7 +93,9 @@ std::optional<Argument> parse_scalar(const std::string& name, const std::string&
   double real = 0;
   if (auto [p, e] = std::from_chars(begin, end, real); p == end && begin != end) {
     if (e == std::errc()) return real;
-    if (e == std::errc::result_out_of_range) refuse(fmt::format("{}: {} is beyond 64 bits", name, text));
+    if (e == std::errc::result_out_of_range)
+      refuse(fmt::format("{}: {} is beyond 64 bits", name, text),
+             fmt::format("give a number that 64 bits hold, or {0}=inf", name));
   }
   return std::nullopt;
 }
@@ -106,20 +108,22 @@ bool takes_floats(const language::Signature& signature, const Program::Parameter
   return false;
 }
 
-// Gives the bytes of a file the element type that the argument or the parameter says.
-void set_type(Array& array, std::optional<DType> stated, const language::Signature& signature,
+// Gives the bytes of a file the element type that the argument or the parameter says. Whether that took a guess: integers that
+// NumPy has a name for may be what they say they are, unless the program wants a type that NumPy has no name for.
+bool set_type(Array& array, std::optional<DType> stated, const language::Signature& signature,
               const Program::Parameter& parameter) {
   const DType held = array.view.dtype;
   const bool bits = array.opaque || held == DType::u8_ || held == DType::u16_;
+  const std::optional<DType> fixed_type = dtype_from_name(parameter.type);
   std::optional<DType> wanted = stated;
   if (!wanted && bits && takes_floats(signature, parameter)) {
-    const std::optional<DType> fixed = dtype_from_name(parameter.type);
-    if (fixed && byte_size(*fixed) == byte_size(held)) wanted = fixed;
-    if (!fixed && held == DType::u16_) wanted = DType::bf16_;
-    if (!fixed && held == DType::u8_)
+    if (fixed_type && byte_size(*fixed_type) == byte_size(held)) wanted = fixed_type;
+    if (!fixed_type && held == DType::u16_) wanted = DType::bf16_;
+    if (!fixed_type && held == DType::u8_)
       refuse(fmt::format("{}: one byte an element may be f8e4m3 or f8e5m2", parameter.name),
              fmt::format("say which: {}=f8e4m3:FILE", parameter.name));
   }
+  const bool guessed = wanted && !stated && !array.opaque && *wanted != held && !(fixed_type && *fixed_type != DType::f16_);
   if (wanted && *wanted == held) array.opaque = false;
   if (wanted && *wanted != held) {
     if (!bits || byte_size(*wanted) != byte_size(held) || is_bool(*wanted))
@@ -131,6 +135,7 @@ void set_type(Array& array, std::optional<DType> stated, const language::Signatu
     refuse(fmt::format("{}: the file holds opaque elements of {} byte{}", parameter.name, byte_size(held),
                        byte_size(held) == 1 ? "" : "s"),
            fmt::format("say which type they are: {}=bf16:FILE", parameter.name));
+  return guessed;
 }
 
 // `bf16:FILE` taken apart; a path that exists wins.
@@ -168,7 +173,8 @@ std::string forms(const language::Signature& signature, const Program::Parameter
 }
 
 // An array that is not generated: a file. Texts of another form are told apart from files that are missing.
-Array read_array(const std::string& text, const language::Signature& signature, const Program::Parameter& parameter) {
+Array read_array(const std::string& text, const language::Signature& signature, const Program::Parameter& parameter,
+                 std::vector<std::string>& notes) {
   const auto [dtype, path] = split_type(text);
   if (!exists(path)) {
     const std::string legal = "give " + forms(signature, parameter),
@@ -183,7 +189,10 @@ Array read_array(const std::string& text, const language::Signature& signature, 
                 legal);
   }
   Array array = read_npy(path);
-  set_type(array, dtype, signature, parameter);
+  const DType held = array.view.dtype;
+  if (set_type(array, dtype, signature, parameter))
+    notes.push_back(fmt::format("{0} holds {1}, and its bits are read as {2}, as {3}={2}:{0} would say", path, name(held),
+                                name(array.view.dtype), parameter.name));
   return array;
 }
 
@@ -229,7 +238,7 @@ Bindings::Bindings(const Program& program, const std::vector<std::string>& texts
       s->array.view = TensorView(nullptr, g->dtype, g->shape);
       generated.emplace_back(s, std::move(*g));
     } else {
-      s->array = read_array(value, signature, s->parameter);
+      s->array = read_array(value, signature, s->parameter, notes_);
       if (s->parameter.kind != Kind::in) s->array = dense_copy(s->array.view, name);
     }
   }

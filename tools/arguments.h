@@ -29,6 +29,8 @@ class Bindings {
   const TensorView* find(const std::string& name) const;
   // What the program writes, in declared order.
   std::vector<std::pair<std::string, TensorView>> written() const;
+  // What was taken for granted about the arguments, for whoever gave them.
+  const std::vector<std::string>& notes() const { return notes_; }
   // Bytes that a run reads and writes, each tensor counted once a direction.
   std::int64_t moved_bytes() const;
 
@@ -41,6 +43,7 @@ class Bindings {
   };
   Slot* slot(const std::string& name);
   std::vector<Slot> slots_;
+  std::vector<std::string> notes_;
 };
 
 // `name=value` taken apart; `option` names the option in the message.

@@ -77,7 +77,7 @@ const TensorView& tensor_to_write(const Prepared& p, const std::string& name) {
 }  // namespace
 
 void run(const Invocation& invocation, const RunOptions& options, Report& report) {
-  Prepared p = prepare(invocation);
+  Prepared p = prepare(invocation, report);
   std::vector<std::pair<std::string, std::string>> outs, probes;
   for (const std::string& text : options.outs) outs.push_back(split_assignment(text, "--out"));
   for (const std::string& text : options.probes) probes.push_back(split_assignment(text, "--probe"));
@@ -90,10 +90,11 @@ void run(const Invocation& invocation, const RunOptions& options, Report& report
 
   const Bindings before = options.check || options.time || !probes.empty() ? p.bindings.copy_written() : p.bindings;
   std::vector<NpyWriter> files;
+  std::vector<std::string> lines;  // of probes: nothing is said of them where the run fails
   for (const auto& [name, path] : probes) {
     Progress progress("probing " + name);
     Probe found = probe(p.program, before.arguments(), name, progress.teller());
-    report.line(fmt::format("probe {} f64[{}] over {}", name, fmt::join(found.shape, ","), fmt::join(found.axes, ", ")));
+    lines.push_back(fmt::format("probe {} f64[{}] over {}", name, fmt::join(found.shape, ","), fmt::join(found.axes, ", ")));
     report.object()["probes"].push_back({{"name", name}, {"axes", found.axes}, {"shape", found.shape}, {"file", path}});
     files.emplace_back(path, TensorView(found.values.data(), DType::f64_, found.shape));
   }
@@ -101,6 +102,7 @@ void run(const Invocation& invocation, const RunOptions& options, Report& report
     Progress progress("running " + p.program.name());
     p.function(p.bindings.arguments(), progress.teller());
   }
+  for (const std::string& line : lines) report.line(line);
   report_outputs(p.bindings, report);
   for (const auto& [name, path] : outs) files.emplace_back(path, tensor_to_write(p, name));
   if (options.check) {
@@ -152,7 +154,7 @@ void check(const std::vector<std::string>& files, std::uint64_t seed, Report& re
 }
 
 void plan(const Invocation& invocation, const std::string& save, const std::string& svg, Report& report) {
-  Prepared p = prepare(invocation);
+  Prepared p = prepare(invocation, report);
   const std::string text = p.function.plan(p.bindings.arguments());
   if (!save.empty()) write_text(save, text + "\n");
   if (!svg.empty()) write_text(svg, p.function.picture(p.bindings.arguments()));
@@ -166,7 +168,7 @@ void plan(const Invocation& invocation, const std::string& save, const std::stri
 }
 
 void emit(const Invocation& invocation, const std::string& as, Report& report) {
-  Prepared p = prepare(invocation);
+  Prepared p = prepare(invocation, report);
   std::string text = p.function.emit(p.bindings.arguments(), as);
   report.object()["as"] = as;
   report.object()["text"] = text;
@@ -182,14 +184,19 @@ void package(const Invocation& invocation, Report& report) {
     throw Error(ErrorCode::bad_argument, {}, "no folder is given for the package",
                 fmt::format("name it last: cosmati package {} name=ARG... DIR", invocation.program));
   rest.arguments.pop_back();
-  Prepared p = prepare(rest);
+  Prepared p = prepare(rest, report);
   p.function.package(p.bindings.arguments(), folder);
+  for (const Program::Parameter& parameter : p.program.parameters())
+    for (const std::string& text : rest.arguments)
+      if (parameter.kind == Program::Parameter::Kind::scalar && parameter.has_default && text.starts_with(parameter.name + "="))
+        report.note(fmt::format("the package does not keep {}: every call gives it, or has the default of the program", text));
   const Package made = Package::open(folder, device_of(invocation));
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path().filename().string());
   std::sort(files.begin(), files.end());
   report.line(fmt::format("{}: {} in {}", p.program.name(), fmt::join(files, ", "), folder));
   for (const std::string& condition : made.kernel().domain()) report.line("  " + condition);
+  report.line("  no output shares memory with another argument");  // arrays of the command line never do
   report.object()["folder"] = folder;
   report.object()["files"] = files;
   report.object()["identity"] = made.identity();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <csignal>
 #include <cstring>
 #include <string>
@@ -33,10 +34,18 @@ constexpr const char* argument_help =
     "Outputs are made by the tool; where nothing binds an extent, give the output as i=i32[37,8]:zeros.\n"
     "An inout is given with name= and written with --out.\n";
 constexpr const char* exit_help =
-    "Exit codes: 0 done, 1 a check failed, 2 the input is wrong, 3 an internal error, 4 the backend is absent.\n";
+    "Exit codes: 0 done, 1 --check found a wrong output, 2 the input is wrong, 3 an internal error, 4 the backend is absent.\n";
 
 void add_repeated(CLI::App* app, const char* name, std::vector<std::string>& into, const char* help, const char* form) {
   app->add_option(name, into, help)->type_name(form)->allow_extra_args(false);
+}
+
+// The parser would take -1 for the largest seed.
+std::string is_seed(const std::string& text) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole ? "" : fmt::format("'{}' is no seed, which is a whole number from 0 to 18446744073709551615", text);
 }
 
 void add_invocation(CLI::App* app, Invocation& i, bool with_plan = true, const char* words = "name=ARG for every input") {
@@ -45,7 +54,7 @@ void add_invocation(CLI::App* app, Invocation& i, bool with_plan = true, const c
   app->add_option("--device", i.device, "where it runs (default: COSMATI_DEVICE, else cpu)")->type_name("oracle|sim|cpu");
   add_repeated(app, "--set", i.knobs, "set a knob of the planner exactly", "knob=v");
   if (with_plan) app->add_option("--plan", i.plan, "replay a plan exactly, or refuse it")->type_name("F.json");
-  app->add_option("--seed", i.seed, "seed of the generators (default 0)")->type_name("N");
+  app->add_option("--seed", i.seed, "seed of the generators (default 0)")->type_name("N")->check(is_seed);
 }
 
 // The parser's own message, or better: the command or option that it does not know, and what may have been meant.
@@ -120,7 +129,7 @@ int main(int argc, char** argv) {
   CLI::App* check =
       app.add_subcommand("check", "Parse, type and prove programs, and check their streams and reducers on small extents");
   check->add_option("files", files, "files, file:name, or shipped programs")->required()->type_name("FILE");
-  check->add_option("--seed", invocation.seed, "seed of the data (default 0)")->type_name("N");
+  check->add_option("--seed", invocation.seed, "seed of the data (default 0)")->type_name("N")->check(is_seed);
   check->footer(
       std::string(
           "\nPrints `name: ok` a program.\n\nExamples:\n  cosmati check my.tile other.tile\n  cosmati check softmax\n\n") +
@@ -189,7 +198,8 @@ int main(int argc, char** argv) {
   devices->footer(std::string("\nExamples:\n  cosmati devices\n  cosmati devices --json\n\n") + exit_help);
   CLI::App* docs =
       app.add_subcommand("docs", "Print the reference, from the tables of operations, reducers, types, errors and knobs");
-  docs->add_option("page", page, "one page: dtypes, errors, knobs, ops, programs, reducers (default: all)")->type_name("PAGE");
+  docs->add_option("page", page, "one page: dtypes, errors, knobs, ops, programs, reducers, refusals (default: all)")
+      ->type_name("PAGE");
   docs->add_option("--write", folder, "write one page a file into this folder instead")->type_name("FOLDER");
   docs->footer(std::string("\nExamples:\n  cosmati docs\n  cosmati docs programs\n  cosmati docs --write docs/reference\n\n") +
                exit_help);
@@ -216,6 +226,11 @@ int main(int argc, char** argv) {
     if (calibrate->parsed()) cosmati::tools::calibrate(save, report);
     if (devices->parsed()) cosmati::tools::list_devices(report);
     if (docs->parsed()) cosmati::tools::docs(page, folder, report);
+  } catch (const cosmati::Error& e) {
+    // The library reads the text of a plan and does not know its file.
+    const bool of_plan = e.code == cosmati::ErrorCode::bad_plan && e.where.file.empty();
+    report.error(of_plan ? std::make_exception_ptr(cosmati::Error(e.code, {invocation.plan, 0, 0}, e.message, e.hint, e.origin))
+                         : std::current_exception());
   } catch (...) {
     report.error(std::current_exception());
   }

@@ -41,7 +41,7 @@ std::map<std::string, std::string> knobs_of(const Invocation& invocation) {
   return knobs;
 }
 
-Prepared prepare(const Invocation& invocation) {
+Prepared prepare(const Invocation& invocation, const Report& report) {
   Program program = load(invocation.program);
   Options options;
   options.knobs = knobs_of(invocation);
@@ -52,6 +52,7 @@ Prepared prepare(const Invocation& invocation) {
     Progress progress("reading and generating arguments");
     bindings.emplace(program, invocation.arguments, invocation.seed, progress.teller());
   }
+  for (const std::string& note : bindings->notes()) report.note(note);
   Function function(program, device, options);
   bindings->add_outputs(function.missing_outputs(bindings->arguments()));
   return {std::move(program), std::move(*bindings), std::move(function)};

@@ -15,7 +15,7 @@ struct Prepared {
   Function function;
 };
 // Loads the program, its arguments and the outputs they imply. Throws Error.
-Prepared prepare(const Invocation& invocation);
+Prepared prepare(const Invocation& invocation, const Report& report);
 
 // The device that an invocation names, else the one that is picked. Throws Error.
 Device device_of(const Invocation& invocation);

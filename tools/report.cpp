@@ -34,6 +34,12 @@ void Report::line(const std::string& text) const {
   std::fputc('\n', stdout);
 }
 
+void Report::note(const std::string& text) const {
+  if (json_) return;
+  std::fflush(stdout);
+  std::fputs(("cosmati: note: " + text + "\n").c_str(), stderr);
+}
+
 void Report::failed(Exit code) { code_ = std::max<int>(code_, code); }
 
 int Report::error(std::exception_ptr problem) {

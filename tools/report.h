@@ -18,6 +18,8 @@ class Report {
   explicit Report(bool json) : json_(json) {}
   bool json() const { return json_; }
   void line(const std::string& text) const;
+  // For people only: on standard error, and not at all with `json`.
+  void note(const std::string& text) const;
   nlohmann::ordered_json& object() { return object_; }
   // Records an exception: its text on standard error (a JSON run keeps it in `errors`), its exit code returned and kept.
   int error(std::exception_ptr problem);

@@ -68,7 +68,7 @@ class Tuner {
         report_(report),
         device_(device_of(invocation)),
         limit_s_(options.minutes * 60),
-        p_(prepare(invocation)),
+        p_(prepare(invocation, report)),
         progress_("tuning " + p_.program.name(), limit_s_),
         before_(p_.bindings.copy_written()),
         settings_(p_.function.knobs(p_.bindings.arguments()), knobs_of(invocation), invocation.seed),

@@ -185,7 +185,8 @@ struct Probe {
 COSMATI_API Probe probe(const Program& program, const Arguments& arguments, const std::string& name,
                         const Fraction& progress = {});
 
-// The reference pages, printed from the tables (Markdown): "ops", "reducers", "dtypes", "errors", "knobs", "programs".
+// The reference pages, printed from the tables (Markdown): "ops", "reducers", "dtypes", "errors", "knobs", "programs",
+// "refusals".
 COSMATI_API std::map<std::string, std::string> reference_pages();
 
 }  // namespace cosmati

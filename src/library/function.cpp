@@ -112,6 +112,9 @@ std::string Function::emit(const Arguments& arguments, const std::string& as) co
   const kernel::Kernel k = impl_->kernels.lowered(*bound.instance, impl_->kernels.planned(*bound.instance, facts, shape));
   if (as == "kernel") return kernel::print(k);
   if (as == "llvm" || as == "asm") {
+    if (const std::string& on = impl_->kernels.target().name; on != "cpu")
+      throw Error(ErrorCode::bad_argument, {}, fmt::format("{} is what a program becomes on the CPU; this device is {}", as, on),
+                  "emit it as kernel, or choose the device cpu");
     backends::require("cpu");
     return cpu::emit(kernel::expand(k, cpu::native()), as);
   }

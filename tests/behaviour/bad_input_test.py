@@ -183,6 +183,11 @@ class BadInput(ToolTest):
         self.run_refused("bad_argument", "two results", "min_max", good[1], "--out", f"lo={self.out}", "--out", f"hi={self.out}")
         self.run_refused("unknown_name", "names no value `f`", *good, "--probe", "f=f.npy")
         self.refused("bad_argument", "not emitted as `ptx`", "emit", *good, "--as", "ptx")
+        for device in ("sim", "oracle"):
+            for form in ("llvm", "asm"):
+                self.refused("bad_argument", f"this device is {device}. Hint: ", "emit", *good, "--as", form, "--device", device)
+        for seed in ("-1", "1.5", "18446744073709551616"):
+            self.run_refused("bad_argument", f"'{seed}' is no seed", *good, "--seed", seed)
         self.refused("bad_argument", "there is no command 'rum'", "rum", *good)
 
     def test_plans_of_something_else(self):
@@ -202,7 +207,7 @@ class BadInput(ToolTest):
         self.assertNotEqual(changed, text)
         for name, data in {"empty": b"", "half": text[: len(text) // 2], "list": b"[]", "changed": changed, "bytes": bytes(range(256))}.items():
             (self.path / f"{name}.json").write_bytes(data)
-            self.run_refused("bad_plan", "", *good, "--plan", f"{name}.json")
+            self.run_refused("bad_plan", f"{name}.json: bad_plan: ", *good, "--plan", f"{name}.json")
         self.run_refused("bad_file", "none.json", *good, "--plan", "none.json")
 
     def test_promises_about_data_that_are_broken(self):

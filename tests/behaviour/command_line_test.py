@@ -1,9 +1,12 @@
 # The command line itself: what its help shows, how it answers words that it does not know, and the progress it tells.
 # SPDX-License-Identifier: Apache-2.0
+import json
 import os
 import re
 import subprocess
 import time
+
+import numpy as np
 
 from tool import ABSENT, DEVICES, DONE, TOOL, WRONG_INPUT, ToolTest, main
 
@@ -57,7 +60,7 @@ class CommandLine(ToolTest):
             (["run", "softmax", "--seed", "x"], "--seed", "cosmati run --help"),
             (["run"], "program is required", "cosmati run --help"),
             (["docs", "opps"], "there is no page 'opps'", "did you mean ops"),
-            (["docs", "grammar"], "there is no page 'grammar'", "the pages are dtypes, errors, knobs, ops, programs, reducers"),
+            (["docs", "grammar"], "there is no page 'grammar'", "the pages are dtypes, errors, knobs, ops, programs, reducers, refusals"),
             (["docs", "ops", "knobs"], "knobs", "cosmati docs --help"),
             (["help"], "there is no command 'help'", "cosmati --help"),
             (["version"], "there is no command 'version'", "cosmati --version"),
@@ -70,10 +73,54 @@ class CommandLine(ToolTest):
                 self.assertIn("Hint: " + hint, message)
 
     def test_a_page_of_the_reference(self):
+        listed = ", ".join(sorted(json.loads(call("docs", "--json").stdout)["pages"]))
+        self.assertIn(f"one page: {listed} (default: all)", " ".join(call("docs", "--help").stdout.split()))
         page = call("docs", "ops")
         self.assertEqual(page.returncode, DONE)
         self.assertTrue(page.stdout.startswith("# Operations\n"), page.stdout)
         self.assertIn(page.stdout.strip(), call("docs").stdout)
+
+    def test_what_is_guessed_of_a_file_is_said(self):
+        halves = self.path / "halves.npy"
+        np.save(halves, np.full((2, 4), 0x3F80, np.uint16))
+        note = f"cosmati: note: {halves} holds u16, and its bits are read as bf16, as x=bf16:{halves} would say\n"
+        shown = call("run", "softmax", f"x={halves}")
+        self.assertEqual((shown.returncode, shown.stderr), (DONE, note))
+        self.assertTrue(shown.stdout.startswith("y bf16[2,4] 0.25 "), shown.stdout)
+        bf16 = self.program("program p(in x: bf16[n, m], out y: bf16[n, m]) {\n  parallel n, m { y[n, m] = x }\n}\n")
+        for arguments in (["softmax", f"x=bf16:{halves}"], ["softmax", f"x={halves}", "--json"], [bf16, f"x={halves}"]):
+            with self.subTest(arguments=arguments):
+                shown = call("run", *arguments)
+                self.assertEqual((shown.returncode, shown.stderr), (DONE, ""))
+
+    def test_a_run_that_fails_says_nothing_of_its_probes(self):
+        text = "program p(in x: f32[n], out y: f32[n]) {\n  parallel n {\n    e = x * 2\n    y[n] = e\n  }\n}\n"
+        plan = self.path / "plan.json"
+        plan.write_text("{}")
+        shown = call("run", self.program(text), "x=f32[4]:ones", "--probe", f"e={self.path}/e.npy", "--plan", str(plan))
+        self.assertEqual((shown.returncode, shown.stdout), (WRONG_INPUT, ""), shown.stderr)
+        self.assertFalse((self.path / "e.npy").exists())
+
+    def test_a_package_says_what_it_does_not_keep(self):
+        if "cpu" not in DEVICES:
+            return
+        arguments = ["layer_norm", "x=f32[3,4]:ones", "gamma=f32[4]:ones", "beta=f32[4]:ones"]
+        shown = call("package", *arguments, "eps=2", str(self.path / "made"), "--device", "cpu")
+        self.assertEqual(shown.returncode, DONE, shown.stderr)
+        self.assertIn("cosmati: note: the package does not keep eps=2: every call gives it, or has the default of the program\n", shown.stderr)
+        self.assertIn("no output shares memory with another argument\n", shown.stdout)
+        self.assertEqual(call("package", *arguments, str(self.path / "other"), "--device", "cpu").stderr, "")
+
+    def test_a_check_that_says_little_does_not_say_ok(self):
+        tiny = self.program("program p(in x: f32[n], out y: f8e4m3[n]) {\n  parallel n { y[n] = x * 1e-4 }\n}\n")
+        shown = call("run", tiny, "x=f32[100]:ones", "--check")
+        self.assertEqual(shown.returncode, DONE, shown.stderr)
+        self.assertRegex(shown.stdout, r"check y \S+ \S+ \S+ unjudged \(100 of 100 elements unjudged: their bound exceeds their value\)\n")
+        (check,) = json.loads(call("run", tiny, "x=f32[100]:ones", "--check", "--json").stdout)["checks"]
+        self.assertEqual((check["ok"], check["judged"], check["unjudged"], check["elements"]), (True, False, 100, 100))
+        np.save(self.path / "x.npy", np.where(np.arange(100) < 40, 1, 1e4).astype(np.float32))
+        shown = call("run", tiny, f"x={self.path}/x.npy", "--check")
+        self.assertRegex(shown.stdout, r"check y \S+ \S+ \S+ ok \(40 of 100 elements unjudged: their bound exceeds their value\)\n")
 
     def test_a_check_of_more_than_a_second_tells_how_much_is_left(self):
         wanted = r"cosmati: checking against the oracle: \d+ s, \d+% done, about \d+ s left"
