@@ -30,6 +30,7 @@ file(RELATIVE_PATH up /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 string(REGEX REPLACE "/$" "" up ${up})
 function(install_pkg_config name library description component)
   file(CONFIGURE OUTPUT ${COSMATI_GENERATED}/${name}.pc @ONLY CONTENT "prefix=\${pcfiledir}/@up@
+libdir=\${prefix}/@CMAKE_INSTALL_LIBDIR@
 Name: @name@
 Description: @description@
 Version: @PROJECT_VERSION@

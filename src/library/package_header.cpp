@@ -82,6 +82,9 @@ std::string package_header(const runtime::Manifest& manifest, const language::Si
   }
   for (const std::string& condition : manifest.image.domain)
     if (condition.find(": ") == condition.npos) documentation += fmt::format("// for arguments where {}\n", condition);
+  if (std::none_of(manifest.image.domain.begin(), manifest.image.domain.end(),
+                   [](const std::string& condition) { return condition.find(" is exactly ") != condition.npos; }))
+    documentation += "// for arguments where no output shares memory with another argument\n";
   const std::string name = cpp_name(signature.name);
   std::string text = fmt::format(R"(// {} as a function of C++: written by cosmati {} for the package that this header lies in.
 #pragma once

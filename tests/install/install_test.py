@@ -103,6 +103,9 @@ class InstallTest(unittest.TestCase):
         program = self.folder / "by_pkg_config"
         run(CACHE["CMAKE_CXX_COMPILER"], "-std=c++20", SOURCE / "examples/project/main.cpp", "-o", program, *flags)
         run(program, env=os.environ | {"LD_LIBRARY_PATH": str(self.libdir)})
+        told = run("pkg-config", "--variable=libdir", "cosmati", env=environment).strip()
+        run(CACHE["CMAKE_CXX_COMPILER"], "-std=c++20", SOURCE / "examples/project/main.cpp", "-o", program, *flags, f"-Wl,-rpath,{told}")
+        run(program)
 
 
 if __name__ == "__main__":
