@@ -14,7 +14,7 @@ int worst_row_sum() {
   const Program softmax = load("softmax");
   std::vector<float> a(37 * 1537, 0.25f), b(a.size());
 
-  Function f{softmax, Device::pick()};          // COSMATI_DEVICE, else a GPU, else the CPU
+  Function f{softmax, Device::pick()};          // COSMATI_DEVICE, else the CPU
   f(view(a, {37, 1537}), view(b, {37, 1537}));  // compiles once, and waits
 
   int wrong = 0;

@@ -39,10 +39,10 @@ class CacheDirectory {
 struct Options {
   // Directory of the disk cache; "" for none. Absent: COSMATI_CACHE_DIR (set and empty: none), else $XDG_CACHE_HOME/cosmati, else
   // $HOME/.cache/cosmati. Whatever is wrong with it costs one warning (set_log), never a launch.
-  CacheDirectory cache;
+  CacheDirectory cache = {};
   Jit jit = Jit::allow;
-  std::map<std::string, std::string> knobs;  // exact: an impossible value is an Error{bad_knob} naming the limit
-  std::optional<std::string> plan;           // JSON of a plan to replay exactly, or refuse with the difference
+  std::map<std::string, std::string> knobs = {};  // exact: an impossible value is an Error{bad_knob} naming the limit
+  std::optional<std::string> plan = {};           // JSON of a plan to replay exactly, or refuse with the difference
   // Bytes that the directory may hold, least recently used entries going first. 0: COSMATI_CACHE_LIMIT (bytes), else 256 MiB.
   std::int64_t cache_limit = 0;
 };
