@@ -52,6 +52,13 @@ class LanguagePage(ToolTest):
             with self.subTest(device):
                 np.testing.assert_array_equal(y, np.where(ids[:, None] < 0, 0, x[ids]))
 
+    def test_a_whole_array_is_reduced_to_one_number(self):
+        x = np.random.default_rng(4).standard_normal((7, 33)).astype(np.float32)
+        for device, y in self.each(self.all + ":total", ["y"], x=x):
+            with self.subTest(device):
+                self.assertEqual(y.shape, ())
+                close(y, x.sum(dtype=np.float64), atol=2e-5)
+
     def test_reducers_streams_and_definitions(self):
         x = np.random.default_rng(3).standard_normal((4, 33)).astype(np.float32)
         wide = x.astype(np.float64)
