@@ -94,8 +94,7 @@ std::optional<Argument> parse_scalar(const std::string& name, const std::string&
   if (auto [p, e] = std::from_chars(begin, end, real); p == end && begin != end) {
     if (e == std::errc()) return real;
     if (e == std::errc::result_out_of_range)
-      refuse(fmt::format("{}: {} is beyond 64 bits", name, text),
-             fmt::format("give a number that 64 bits hold, or {0}=inf", name));
+      refuse(fmt::format("{}: {} is beyond 64 bits", name, text), "give a number that 64 bits hold");
   }
   return std::nullopt;
 }

@@ -65,7 +65,7 @@ bool is_boolean(nb::handle value) {
 }
 
 // A number of Python or NumPy, as exactly as it was given.
-Argument scalar_of(nb::handle value, const std::string& parameter) {
+Argument scalar_of(nb::handle value, const std::string& parameter, const std::string& type) {
   PyObject* o = value.ptr();
   if (PyBool_Check(o)) return o == Py_True;
   if (PyFloat_Check(o)) return PyFloat_AS_DOUBLE(o);
@@ -81,8 +81,7 @@ Argument scalar_of(nb::handle value, const std::string& parameter) {
   if (integer.is_valid()) {
     int overflow = 0;
     const std::int64_t i = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
-    if (overflow)
-      refuse(parameter + " is beyond 64 bits", "pass an integer from -9223372036854775808 to 9223372036854775807, or a float");
+    if (overflow) refuse(parameter + " is beyond 64 bits", "pass a number that " + type + " holds");
     return i;
   }
   const double d = PyFloat_AsDouble(o);
@@ -134,7 +133,7 @@ Call::Call(PyFunction& function, nb::args args, nb::kwargs kwargs) : owner_(func
       const auto name = nb::cast<std::string>(key);
       if (!is_axis_of_an_output(signature_, name))
         refuse(owner_.name() + " has no parameter `" + name + "`", "its parameters are " + all_names(signature_));
-      const Argument extent = scalar_of(value, name);
+      const Argument extent = scalar_of(value, name, "i64");
       if (!std::holds_alternative<std::int64_t>(extent)) refuse("the extent of axis " + name + " is an integer");
       extents_.emplace_back(name, std::get<std::int64_t>(extent));
     }
@@ -143,7 +142,7 @@ Call::Call(PyFunction& function, nb::args args, nb::kwargs kwargs) : owner_(func
   for (std::size_t i = 0; i < count; ++i) {
     if (!objects_[i].is_valid()) continue;
     if (signature_.parameters[i].kind == Kind::scalar)
-      give(i, scalar_of(objects_[i], signature_.parameters[i].name));
+      give(i, scalar_of(objects_[i], signature_.parameters[i].name, signature_.declared[i].type));
     else
       borrow(i, objects_[i]);
   }

@@ -72,7 +72,7 @@ class Calls(ArraysTest):
         for yes in (True, np.True_, np.array(True)):
             np.testing.assert_array_equal(g(x, k=3, b=yes), x * 3)
         self.refused("k is i32, but 2.5 is given", lambda: g(x, k=2.5, b=True))
-        self.refused("k is beyond 64 bits", lambda: g(x, k=2**70, b=True))
+        self.refused("k is beyond 64 bits. Hint: pass a number that i32 holds", lambda: g(x, k=2**70, b=True))
         self.refused("p needs an argument `k`", lambda: g(x, b=True))
 
     def test_several_outputs_are_a_tuple_in_declared_order(self):
