@@ -205,7 +205,8 @@ Axis("row") is bound by the dimensions of arguments, Axis("half", 2) is 0 .. 2, 
             const Operand stored = operand(value);
             cosmati::detail::store(p.parameter, index_of(key), stored);
           },
-          nb::arg("index"), nb::arg("value"))
+          nb::arg("index"), nb::arg("value").none(),
+          nb::sig("def __setitem__(self, index: object, value: Value | float) -> None"))
       .def_ro("name", &ParameterValue::name)
       .def("__repr__", [](const ParameterValue& p) { return "<cosmati.Tensor " + p.name + ">"; });
   m.def(

@@ -286,6 +286,14 @@ class Mistakes(unittest.TestCase):
 
         self.assertIn("maximum(x, y)", self.refused("not_supported", "no truth", max_).hint)
 
+    def test_what_is_no_value_is_not_stored(self):
+        def p():
+            r = Rows()
+            with parallel(r.row):
+                r.s[r.row] = None  # here
+
+        self.refused("type_mismatch", "an object of type NoneType is no value of a program", p)
+
     def test_options_and_texts_of_the_wrong_kind(self):
         text = "program p(in x: f32[n], out y: f32[n]) { parallel n { y[n] = x } }"
         for code, words, call in [
