@@ -95,6 +95,14 @@ TEST(CaptureErrors, UnfinishedReduction) {
   });
 }
 
+TEST(CaptureErrors, UnfinishedReductionAboveParallel) {
+  refused(ErrorCode::unfinished_reduction, "sum(x, row) exists only when every instance of row has finished", [] {
+    Rows r;
+    Tile total = sum(r.x, r.row);
+    parallel(r.row, [&] { here = __LINE__, r.x - total; });
+  });
+}
+
 TEST(CaptureErrors, StoreConflict) {
   refused(ErrorCode::store_conflict, "every instance of row would store t[col]", [] {
     Rows r;

@@ -106,6 +106,23 @@ class Mistakes(unittest.TestCase):
 
         self.refused("unfinished_reduction", "sum(x, row) exists only when every instance of row has finished", p)
 
+    def test_unfinished_reduction_above_parallel(self):
+        def p():
+            r = Rows()
+            total = co.sum(r.x, r.row)
+            with parallel(r.row):
+                r.x - total  # here
+
+        self.refused("unfinished_reduction", "sum(x, row) exists only when every instance of row has finished", p)
+
+        def joined():
+            r = Rows()
+            r.x - co.sum(r.x, r.row)  # here
+            with parallel(r.row):
+                pass
+
+        self.refused("unfinished_reduction", "sum(x, row) exists only when every instance of row has finished", joined)
+
     def test_store_conflict(self):
         def p():
             r = Rows()
