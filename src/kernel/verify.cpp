@@ -6,7 +6,8 @@
 //   K4  a var is used only after its definition and inside the block of it (inner names: in the loop; results: after it)
 //   K5  an expression that is not a leaf, and every statement, is used at most once
 //   K6  an operation has its arity, arguments of one type as its row in ops.def allows, and the result type of the row;
-//       arithmetic and tests are on compute types, so that no operation rounds twice; bits keep the size
+//       arithmetic and tests are on compute types, so that no operation rounds twice, but for comparisons and extremes of short
+//       integers; bits keep the size
 //   K7  a constant is a value of its type
 //   K8  group, worker and lane are i64; references to params and vars have the type of what they name
 //   K9  offsets are i64; a load and a stored value have exactly the type of the buffer
@@ -160,9 +161,15 @@ class Checker {
     law(allowed(row, a, t), "K6: {} does not take {}", row.name, name(t));
   }
 
+  // What gives one of its arguments, or compares them, has nothing to round or wrap.
+  static bool chooses(Op op) {
+    return op == Op::minimum || op == Op::maximum || op == Op::lt || op == Op::le || op == Op::gt || op == Op::ge ||
+           op == Op::eq || op == Op::ne;
+  }
+
   bool allowed(const ops::OpInfo& row, const Apply& a, DType t) const {
     if (row.typing == Typing::select) return k_[a.args[0]].dtype == DType::bool_;
-    if (compute_type(t) != t) return false;
+    if (compute_type(t) != t && !(is_int(t) && chooses(a.op))) return false;
     switch (row.typing) {
       case Typing::numeric:
         return is_float(t) ? row.on_floats : is_int(t) && row.on_integers;

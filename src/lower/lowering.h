@@ -143,6 +143,9 @@ class Lowering {
   };
   Address address(TensorId tensor, const std::vector<ir::Index>& index, Scope* s, bool guarded);
   ExprId factor_extent(const ir::Factor& factor);
+  // A load of an element in the type that memory has it in, which nothing else evaluates.
+  bool loads_as_stored(ValueId v) const;
+  ExprId as_stored(ValueId v, Scope* s);
   ExprId emit_load(const ir::Load& load, const ir::Value& value, Scope* s);
   ExprId emit_replaced(const ir::Replace& replace, const ir::Value& value, Scope* s);
   void emit_store(const ir::Store& store, Scope* s);

@@ -132,6 +132,17 @@ ExprId Lowering::factor_extent(const ir::Factor& factor) {
   return add(extent(factor.axis), b_.integer(factor.offset));
 }
 
+bool Lowering::loads_as_stored(ValueId v) const {
+  const auto* load = std::get_if<ir::Load>(&p_[v].node);
+  return load && !load->otherwise && !m_.homes.count(v);
+}
+
+ExprId Lowering::as_stored(ValueId v, Scope* s) {
+  const ir::Load& load = std::get<ir::Load>(p_[v].node);
+  const ExprId offset = address(load.tensor, load.index, s, false).offset;
+  return b_.let(*s->block, name_of(v), guarded_load(BufferId{load.tensor.index}, offset, inside(p_[v].axes, s)));
+}
+
 ExprId Lowering::emit_load(const ir::Load& load, const ir::Value& value, Scope* s) {
   BufferId buffer{load.tensor.index};
   std::optional<ExprId> otherwise;

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 
-from tool import ToolTest, main
+from tool import ToolTest, bf16, from_bf16, main
 
 PROGRAM = """program extremes<T: any>(in x: T[row, col], out lo: T[row], out hi: T[row], out first: i32[row], out last: i32[row]) {
   parallel row {
@@ -47,17 +47,22 @@ def rows(random, width, dtype):
 class Extremes(ToolTest):
     def test_of_any_numbers(self):
         random = np.random.default_rng(11)
-        program = self.program(PROGRAM)
-        for dtype in (np.float32, np.float16, np.float64, np.int32, np.int8):
+        programs = {half: self.program(PROGRAM.replace("any", "float") if half else PROGRAM) for half in (False, True)}
+        for kind in (np.float32, np.float16, "bf16", np.float64, np.int32, np.int8):
             for width in (0, 1, 7, 8, 9, 31, 32, 33, 65, 200):
+                half = kind == "bf16"
+                dtype = np.float32 if half else kind
                 x = rows(random, width, np.dtype(dtype))
+                x = from_bf16(bf16(x)) if half else x
                 floating = x.dtype.kind == "f"
                 least, most = (-np.inf, np.inf) if floating else (np.iinfo(dtype).min, np.iinfo(dtype).max)
-                for device, (lo, hi, first, last) in self.each(program, ["lo", "hi", "first", "last"], check=False, x=x):
+                for device, (lo, hi, first, last) in self.each(programs[half], ["lo", "hi", "first", "last"], check=False, x=bf16(x) if half else x):
+                    if half:
+                        lo, hi = from_bf16(lo.view(np.uint16)), from_bf16(hi.view(np.uint16))
                     for r, row in enumerate(x):
                         wanted_lo = extreme(row, np.min, most, lambda z: -0.0 if np.signbit(z).any() else 0.0)
                         wanted_hi = extreme(row, np.max, least, lambda z: -0.0 if np.signbit(z).all() else 0.0)
-                        where = f"{device}, {np.dtype(dtype)}, row {r} of {width}"
+                        where = f"{device}, {'bf16' if half else np.dtype(dtype)}, row {r} of {width}"
                         for got, wanted in ((lo[r], wanted_lo), (hi[r], wanted_hi)):
                             same = np.isnan(got) and np.isnan(wanted) or got == wanted and np.signbit(got) == np.signbit(wanted)
                             self.assertTrue(same, f"{where}: {got}, not {wanted}")
