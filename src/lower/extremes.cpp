@@ -8,8 +8,10 @@ namespace cosmati::lower {
 
 // The largest or smallest of float32 numbers, where a NaN wins and -0 is below +0, by three extremes of their bits: as integers
 // numbers without a sign are in order, and those with one are in the opposite order above them, or below where integers have a
-// sign; beyond the infinities lie the NaN. So it is for f16 and bf16, whose elements need no conversion then.
-Lowering::Folding Lowering::by_bits(ValueId v, Scope* s) {
+// sign; beyond the infinities lie the NaN. So it is for f16 and bf16, whose elements need no conversion then. Where f32 is not
+// asked for both, the extreme that only counts among numbers of one sign is taken by comparing numbers, beside which NaN pass:
+// vector units have other places for that than for integers.
+Lowering::Folding Lowering::by_bits(ValueId v, Scope* s, bool both_ends) {
   const ir::Reduce& reduce = std::get<ir::Reduce>(p_[v].node);
   const ir::Reducer& r = p_[reduce.reducer];
   const bool largest = r.fold == Op::maximum;
@@ -20,25 +22,31 @@ Lowering::Folding Lowering::by_bits(ValueId v, Scope* s) {
   const DType with_sign = half ? DType::i16_ : DType::i32_, without = half ? DType::u16_ : DType::u32_;
   const std::int64_t sign = std::int64_t{1} << (half ? 15 : 31);
   const std::int64_t infinity = number == DType::f16_ ? 0x7c00 : half ? 0x7f80 : 0x7f800000;
-  const auto merge = [this](const Arguments& a, const Arguments& b, Scope* at) -> Arguments {
-    return {b_.let(*at->block, "top", b_.apply(Op::maximum, {a[0], b[0]})),
-            b_.let(*at->block, "low", b_.apply(Op::minimum, {a[1], b[1]})),
+  const bool compared = !half && !both_ends;
+  const auto merge = [=, this](const Arguments& a, const Arguments& b, Scope* at) -> Arguments {
+    const ExprId low = compared ? b_.apply(Op::where, {b_.apply(largest ? Op::gt : Op::lt, {b[1], a[1]}), b[1], a[1]})
+                                : b_.apply(Op::minimum, {a[1], b[1]});
+    return {b_.let(*at->block, "top", b_.apply(Op::maximum, {a[0], b[0]})), b_.let(*at->block, compared ? "best" : "low", low),
             b_.let(*at->block, "high", b_.apply(Op::maximum, {a[2], b[2]}))};
   };
   const auto step = [=, this, &reduce, &r](const Arguments& state, std::size_t, Scope* at) {
     const ExprId x = half ? as_stored(element, at) : lifted(reduce, r, at)[0];
     const ExprId bits = b_.let(*at->block, "bits", b_.bits(without, x));
-    return merge(state, {b_.let(*at->block, "signed", b_.bits(with_sign, x)), bits, bits}, at);
+    return merge(state, {b_.let(*at->block, "signed", b_.bits(with_sign, x)), compared ? x : bits, bits}, at);
   };
   // What no number is beyond in the order of each of the three, so that the states of the largest and the smallest are the same.
-  const Arguments identity = {b_.integer(-sign, with_sign), b_.integer(2 * sign - 1, without), b_.integer(0, without)};
+  constexpr double beyond = std::numeric_limits<double>::infinity();
+  const Arguments identity = {b_.integer(-sign, with_sign),
+                              compared ? b_.constant(DType::f32_, largest ? -beyond : beyond) : b_.integer(2 * sign - 1, without),
+                              b_.integer(0, without)};
   const auto finish = [=, this, &r](const std::vector<Arguments>& states) {
     std::map<ValueId, ExprId> memo;
     const ExprId none = lambda_value(r.identity.results[0], {}, s, memo);
     std::size_t result = 0;
     each_copy(p_[v].axes, s, [&] {
       const Arguments& state = states[result++];
-      const ExprId top = state[0], low = state[1], high = state[2];
+      const ExprId top = state[0], high = state[2];
+      const ExprId low = compared ? b_.bits(without, state[1]) : state[1];
       const ExprId unsigned_top = b_.bits(without, top);
       const ExprId best = largest ? b_.apply(Op::where, {b_.apply(Op::ge, {top, b_.integer(0, with_sign)}), unsigned_top, low})
                                   : b_.apply(Op::where, {b_.apply(Op::ge, {high, b_.integer(sign, without)}), high, low});
@@ -47,12 +55,14 @@ Lowering::Folding Lowering::by_bits(ValueId v, Scope* s) {
       const ExprId value = b_.cast(DType::f32_, b_.let(*s->block, "best", b_.bits(number, best)));
       const ExprId extreme =
           b_.apply(Op::where, {nan, b_.constant(DType::f32_, std::numeric_limits<double>::quiet_NaN()), value});
-      const ExprId nothing = b_.apply(Op::lt, {high, low});  // of no element
+      const ExprId nothing = b_.apply(Op::lt, {high, b_.bits(without, top)});  // of no element
       s->memo[{v, copy_key(p_[v].axes, s)}] =
           lambda(r.finish, {b_.let(*s->block, name_of(v), b_.apply(Op::where, {nothing, none, extreme}))}, s);
     });
   };
-  return {{identity, {"top", "low", "high"}, step, merge}, finish, reduce.args[0]};
+  return {{identity, {"top", compared ? "best" : "low", "high"}, step, merge},
+          finish,
+          lifts_unchanged(r) ? std::optional(element) : std::nullopt};
 }
 
 // Where the lowest and highest elements are: a worker's elements come in the order of their indices, so one is taken only if it

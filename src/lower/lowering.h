@@ -189,7 +189,8 @@ class Lowering {
     std::function<void(const std::vector<Arguments>&)> finish;
     std::optional<ValueId> extreme_of{};  // the states tell both extremes of this value
   };
-  Folding folding(ValueId v, Scope* s);
+  Folding folding(ValueId v, const std::vector<ValueId>& beside, Scope* s);
+  bool is_extreme(ValueId v) const;
   Folding by_table(ValueId v, Scope* s);
   std::vector<ValueId> beside(ValueId v, Scope* s);
   static Arguments part(const Arguments& all, std::size_t first, std::size_t count);
@@ -220,7 +221,7 @@ class Lowering {
   ExprId lambda_value(ValueId v, const Arguments& args, Scope* s, std::map<ValueId, ExprId>& memo);
 
   // ---- extremes.cpp ----------------------------------------------------------------------------------------------------
-  Folding by_bits(ValueId v, Scope* s);
+  Folding by_bits(ValueId v, Scope* s, bool both_ends);
   bool places_in_order(const ir::Reduce& reduce) const;
   Folding by_places(ValueId v, Scope* s);
 

@@ -219,7 +219,7 @@ void Lowering::emit_reduce(ValueId v, Scope* s) {
   const std::vector<ValueId> values = beside(v, s);
   for (ValueId w : values) reduce_before(std::get<ir::Reduce>(p_[w].node).args, s);
   std::vector<Folding> all;
-  for (ValueId w : values) all.push_back(folding(w, s));
+  for (ValueId w : values) all.push_back(folding(w, values, s));
   // Extremes of one value are told from the same states.
   std::vector<std::size_t> first(all.size()), distinct;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -313,11 +313,18 @@ Lowering::Fold Lowering::joined(const std::vector<Folding>& all, const std::vect
   return f;
 }
 
-Lowering::Folding Lowering::folding(ValueId v, Scope* s) {
+bool Lowering::is_extreme(ValueId v) const {
+  const ir::Reducer& r = p_[std::get<ir::Reduce>(p_[v].node).reducer];
+  return r.builtin && (r.fold == Op::maximum || r.fold == Op::minimum) && reg(r.state_types[0]) == DType::f32_;
+}
+
+Lowering::Folding Lowering::folding(ValueId v, const std::vector<ValueId>& beside, Scope* s) {
   const ir::Reduce& reduce = std::get<ir::Reduce>(p_[v].node);
-  const ir::Reducer& r = p_[reduce.reducer];
-  const bool extreme = r.builtin && (r.fold == Op::maximum || r.fold == Op::minimum);
-  if (extreme && reg(r.state_types[0]) == DType::f32_) return by_bits(v, s);
+  const auto other_end = [&](ValueId w) {
+    const ir::Reduce& other = std::get<ir::Reduce>(p_[w].node);
+    return w != v && is_extreme(w) && other.args[0] == reduce.args[0] && lifts_unchanged(p_[other.reducer]);
+  };
+  if (is_extreme(v)) return by_bits(v, s, std::any_of(beside.begin(), beside.end(), other_end));
   if (places_in_order(reduce)) return by_places(v, s);
   return by_table(v, s);
 }

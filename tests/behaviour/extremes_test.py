@@ -68,6 +68,19 @@ class Extremes(ToolTest):
                             self.assertTrue(same, f"{where}: {got}, not {wanted}")
                         self.assertEqual((first[r], last[r]), (place(row, np.min), place(row, np.max)), where)
 
+    def test_of_a_value_beside_the_largest_size(self):
+        program = self.program("""program sizes(in x: f32[row, col], out hi: f32[row], out lo: f32[row], out size: f32[row]) {
+  parallel row {
+    hi[row] = max(x, col)
+    lo[row] = min(x, col)
+    size[row] = max_abs(x, col)
+  }
+}""")
+        x = np.random.default_rng(12).standard_normal((3, 77)).astype(np.float32) + np.float32([[-9], [0], [9]])
+        for device, (hi, lo, size) in self.each(program, ["hi", "lo", "size"], x=x):
+            for got, wanted in ((hi, x.max(1)), (lo, x.min(1)), (size, np.abs(x).max(1))):
+                np.testing.assert_array_equal(got, wanted, device)
+
 
 if __name__ == "__main__":
     main()
