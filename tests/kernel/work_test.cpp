@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/work.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -104,6 +106,25 @@ TEST(Reuse, NeighboursInRegistersMakeOneRun) {
       "    for i in 0 .. s\n      let b = i * 32\n      let c = b + lane\n      let d = b + 8 + lane\n"
       "      let e = b + 16 + lane\n      let f = b + 24 + lane\n      y[c] = x[c] + x[d] + (x[e] + x[f])\n";
   EXPECT_NEAR(beyond(phase_of(four, {1, 100'000}), 0, 0), 100'000 * 128, 1e4);
+}
+
+TEST(Reuse, AVisitIsWhatIsTouchedBeforeAnAccessGoesElsewhere) {
+  const auto visit = [](const char* body) {
+    const Work::Phase phase = phase_of(body, {1, 1000});
+    return std::find_if(phase.footprint.begin(), phase.footprint.end(), [](const Touched& t) { return t.buffer == 0; })->visit;
+  };
+  EXPECT_EQ(visit("    for i in 0 .. s\n      y[i * 8 + lane] = x[i * 8 + lane]\n"), 32'000);
+  EXPECT_EQ(visit("    for j in 0 .. 4\n      for i in 0 .. s\n        y[lane] = x[i * 4096 + j * 8 + lane]\n"), 32);
+}
+
+TEST(Work, SquaresAreTurnedAroundInRegisters) {
+  const auto with = [](int copies) {
+    std::string body = "    for i in 0 .. s\n";
+    for (int c = 0; c < copies; ++c) body += fmt::format("      let v{0} = x[lane * s + i * {1} + {0}]\n", c, copies);
+    for (int c = 0; c < copies; ++c) body += fmt::format("      y[i * {1} + {0}] = first(v{0})\n", c, copies * 8);
+    return phase_of(body, {1, 1000}).cycles / copies;
+  };
+  EXPECT_LT(with(8), 0.9 * with(7));
 }
 
 }  // namespace

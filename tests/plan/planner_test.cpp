@@ -99,6 +99,12 @@ TEST(Planner, ATransposeReadsWholeLines) {
   EXPECT_GE(neighbours["j"], 8);
 }
 
+TEST(Planner, ColumnsAreSummedInOnePassOverLongRows) {
+  const Planned p("program sums(in x: f32[row, col], out s: f32[col]) {\n  parallel col { s[col] = sum(x, row) }\n}\n");
+  EXPECT_FALSE(p.plan({{"row", 100000}, {"col", 4096}}).mapping.accumulated.empty());
+  EXPECT_TRUE(p.plan({{"row", 20}, {"col", 100000}}).mapping.accumulated.empty());
+}
+
 TEST(Planner, EveryCandidateReplaysFromItsKnobs) {
   for (const std::string& text : {softmax, matmul, transpose}) {
     const Planned p(text);
