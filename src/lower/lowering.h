@@ -262,6 +262,7 @@ class Lowering {
   std::map<ValueId, Parts> parts_, leaving_parts_;       // of earlier phases, and of this one
   std::optional<std::pair<ExprId, std::int64_t>> part_;  // which one this group has, of how many
   std::set<ValueId> filling_;
+  std::set<ValueId> pending_;                                 // reductions whose operands are being written
   std::vector<ValueId> phase_values_;                         // everything that the phase evaluates
   int nest_ = 0, nests_ = 0;                                  // the nest being written, and how many there are
   std::vector<std::tuple<int, Scope*, ValueId>> on_the_way_;  // arrays that nests fill, with the scope in which they stay

@@ -217,7 +217,10 @@ void Lowering::emit_reduce(ValueId v, Scope* s) {
   }
   reduce_before(std::get<ir::Reduce>(p_[v].node).args, s);
   const std::vector<ValueId> values = beside(v, s);
+  const std::set<ValueId> outer = pending_;
+  pending_.insert(values.begin(), values.end());
   for (ValueId w : values) reduce_before(std::get<ir::Reduce>(p_[w].node).args, s);
+  pending_ = outer;
   std::vector<Folding> all;
   for (ValueId w : values) all.push_back(folding(w, values, s));
   // Extremes of one value are told from the same states.
@@ -265,6 +268,8 @@ std::vector<ValueId> Lowering::beside(ValueId v, Scope* s) {
     if (other->order != reduce.order || m_.two_passes.count(w) || parts_.count(w) || kept_.count(w) || m_.homes.count(w))
       continue;
     if (streams_in(w) != streams_in(v) || s->memo.count({w, copy_key(p_[w].axes, s)})) continue;
+    // Reductions whose operands are being written wait for this one: what needs them cannot come before.
+    if (std::any_of(pending_.begin(), pending_.end(), [&](ValueId x) { return needs(w, x); })) continue;
     if (std::none_of(all.begin(), all.end(), [&](ValueId x) { return needs(w, x) || needs(x, w); })) all.push_back(w);
   }
   return all;
