@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "ir/describe.h"
 
@@ -37,18 +38,21 @@ class Candidates {
     for (const auto& [list, first] : all) add(on(list));
     if (const auto& [list, first] = all[0]; first)
       for (const char* tile : lane_tiles) add(with(on(list), "tile." + p_[*first].name, tile));
-    // Squares of what lies across the lanes, turned around in registers.
+    // Squares of what lies across the lanes, turned around in registers. Where a loaded value serves several times, blocks of
+    // other sizes do as much with less code.
     for (const auto& [list, first] : all)
       for (AxisId other : axes())
-        if (first && other != *first && rule_.lanes > 1 && crosses(*first, other))
+        if (first && other != *first && rule_.lanes > 1 && crosses(*first, other) && !shares(*first, other) &&
+            !shares(other, *first))
           add(with(with(on(list), "tile." + p_[*first].name, "1"), "tile." + p_[other].name, std::to_string(rule_.lanes)));
-    // One pass over memory for all results.
+    // One pass over memory for all results; several instances at once would be as many bodies.
     if (const auto& first = all[0].second)
       for (AxisId axis : axes())
         if (reduced_beside(*first, axis) && !shares(axis, *first))
           for (const char* parts : part_counts)
             for (const char* copies : accumulated_copies)
-              add(with(with(fixed_, "accumulate." + p_[axis].name, parts), "tile." + p_[axis].name, copies));
+              if (!p_[axis].program || copies == std::string_view("1"))
+                add(with(with(fixed_, "accumulate." + p_[axis].name, parts), "tile." + p_[axis].name, copies));
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto& [list, first] = all[i];
       if (!first) continue;
