@@ -58,7 +58,7 @@ struct Work::Impl {
   Kernel k;
   Rates rates;
   Varying varying;
-  Sums sums;
+  std::optional<Sums> sums;
   std::vector<std::optional<std::int64_t>> steps;  // per var: from lane to lane, where it is affine
   std::vector<bool> known;                         // per var: follows from params and loop variables
   std::vector<bool> asked;                         // per var: a trip depends on it
@@ -75,7 +75,6 @@ struct Work::Impl {
       : k(std::move(kernel)),
         rates(r),
         varying(kernel::varying(k)),
-        sums(k),
         steps(k.vars.size(), 0),
         known(k.vars.size(), false),
         asked(k.vars.size(), false),
@@ -357,8 +356,11 @@ struct Work::Impl {
       r.latency = std::max(r.latency, c.ready);
     };
     std::set<StmtId> turned;
-    for (const Tile& tile : tiles(k, sums, block, static_cast<unsigned>(lanes)))
-      turned.insert(tile.members.begin(), tile.members.end());
+    if (lanes > 1 && block.size() >= static_cast<std::size_t>(lanes)) {
+      if (!sums) sums.emplace(k);
+      for (const Tile& tile : tiles(k, *sums, block, static_cast<unsigned>(lanes)))
+        turned.insert(tile.members.begin(), tile.members.end());
+    }
     for (StmtId s : block) {
       in_tile = turned.contains(s);
       std::visit(overloaded{[&](const Let& let) {

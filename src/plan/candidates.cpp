@@ -36,6 +36,14 @@ class Candidates {
     add(fixed_);
     const auto all = lists();
     for (const auto& [list, first] : all) add(on(list));
+    // One pass over memory for all results; several instances at once would be as many bodies.
+    if (const auto& first = all[0].second)
+      for (AxisId axis : axes())
+        if (reduced_beside(*first, axis) && !shares(axis, *first))
+          for (const char* parts : part_counts)
+            for (const char* copies : accumulated_copies)
+              if (!p_[axis].program || copies == std::string_view("1"))
+                add(with(with(fixed_, "accumulate." + p_[axis].name, parts), "tile." + p_[axis].name, copies));
     if (const auto& [list, first] = all[0]; first)
       for (const char* tile : lane_tiles) add(with(on(list), "tile." + p_[*first].name, tile));
     // Squares of what lies across the lanes, turned around in registers. Where a loaded value serves several times, blocks of
@@ -45,14 +53,6 @@ class Candidates {
         if (first && other != *first && rule_.lanes > 1 && crosses(*first, other) && !shares(*first, other) &&
             !shares(other, *first))
           add(with(with(on(list), "tile." + p_[*first].name, "1"), "tile." + p_[other].name, std::to_string(rule_.lanes)));
-    // One pass over memory for all results; several instances at once would be as many bodies.
-    if (const auto& first = all[0].second)
-      for (AxisId axis : axes())
-        if (reduced_beside(*first, axis) && !shares(axis, *first))
-          for (const char* parts : part_counts)
-            for (const char* copies : accumulated_copies)
-              if (!p_[axis].program || copies == std::string_view("1"))
-                add(with(with(fixed_, "accumulate." + p_[axis].name, parts), "tile." + p_[axis].name, copies));
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto& [list, first] = all[i];
       if (!first) continue;

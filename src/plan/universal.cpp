@@ -210,6 +210,9 @@ class Universal {
     for (const auto& [name, value] : knobs_) {
       const bool accumulate = name.starts_with("accumulate.");
       if ((!accumulate && !name.starts_with("split.")) || value == "1") continue;
+      // Values that nothing uses may have axes of the same name: one that can be cut is meant.
+      std::optional<Refused> refused;
+      bool cut = false;
       for (std::uint32_t a = 0; a < p_.axes.size(); ++a)
         if (!p_.axes[a].piece && p_.axes[a].name == name.substr(name.find('.') + 1)) {
           const AxisId axis{a};
@@ -218,11 +221,17 @@ class Universal {
           if (accumulate) mapping_.accumulated.insert(axis);
           if (!no && accumulate && !accumulates_something()) no = Refused{Reason::one_result, "", "axis " + p_[axis].name};
           if (no) {
-            refused_ = Refused{no->reason, name, no->witness, p_[axis].where};
-            return;
+            if (accumulate) mapping_.accumulated.erase(axis);
+            if (!refused) refused = Refused{no->reason, name, no->witness, p_[axis].where};
+            continue;
           }
           mapping_.splits[axis] = std::stoi(value);
+          cut = true;
         }
+      if (refused && !cut) {
+        refused_ = std::move(refused);
+        return;
+      }
     }
   }
 
