@@ -246,7 +246,7 @@ class Writer {
     Place all = at_;
     all.lanes = lanes_.count();
     return {branch(
-                instruction_holds(all, wide), [&] { return bf16_by_instruction(all, wide); },
+                bf16_instruction_holds(all, wide), [&] { return bf16_by_instruction(all, wide); },
                 [&] { return apply(all, ops::Op::cast, DType::f32_, DType::bf16_, {wide}); }),
             Value::Form::vector};
   }

@@ -37,12 +37,7 @@ LLVMValueRef Lanes::count(std::int64_t first, std::int64_t step, DType t) const 
   return LLVMConstVector(numbers.data(), all_.lanes);
 }
 
-LLVMValueRef Lanes::splat(LLVMValueRef scalar) const {
-  const LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(scalar), all_.lanes);
-  const LLVMValueRef one = LLVMBuildInsertElement(all_.builder, LLVMGetPoison(type), scalar, int32(all_, 0), "");
-  std::vector<LLVMValueRef> zeros(all_.lanes, int32(all_, 0));
-  return LLVMBuildShuffleVector(all_.builder, one, LLVMGetPoison(type), LLVMConstVector(zeros.data(), all_.lanes), "");
-}
+LLVMValueRef Lanes::splat(LLVMValueRef scalar) const { return cpu::splat(all_, scalar); }
 
 LLVMValueRef Lanes::vector(const Value& v, DType t) const {
   if (v.form == Form::vector) return v.ref;

@@ -17,13 +17,6 @@ LLVMValueRef fma(const Place& at, LLVMValueRef x, LLVMValueRef y, LLVMValueRef z
 
 LLVMValueRef negated(const Place& at, LLVMValueRef x) { return LLVMBuildFNeg(at.builder, x, ""); }
 
-LLVMValueRef splat(const Place& at, LLVMValueRef scalar) {
-  const LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(scalar), at.lanes);
-  const LLVMTypeRef word = LLVMInt32TypeInContext(at.context);
-  const LLVMValueRef one = LLVMBuildInsertElement(at.builder, LLVMGetPoison(type), scalar, LLVMConstNull(word), "");
-  return LLVMBuildShuffleVector(at.builder, one, LLVMGetPoison(type), LLVMConstNull(LLVMVectorType(word, at.lanes)), "");
-}
-
 }  // namespace
 
 Quotients::Quotients(const Place& one, const Place& all, LLVMValueRef divisor) : one_(one), all_(all) {

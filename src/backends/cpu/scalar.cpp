@@ -323,12 +323,19 @@ LLVMValueRef intrinsic(const Place& at, std::string_view name, std::vector<LLVMT
   return LLVMBuildCall2(at.builder, LLVMGlobalGetValueType(f), f, args.data(), args.size(), "");
 }
 
+LLVMValueRef splat(const Place& at, LLVMValueRef scalar) {
+  const LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(scalar), at.lanes);
+  const LLVMTypeRef word = LLVMInt32TypeInContext(at.context);
+  const LLVMValueRef one = LLVMBuildInsertElement(at.builder, LLVMGetPoison(type), scalar, LLVMConstNull(word), "");
+  return LLVMBuildShuffleVector(at.builder, one, LLVMGetPoison(type), LLVMConstNull(LLVMVectorType(word, at.lanes)), "");
+}
+
 LLVMValueRef bf16_by_instruction(const Place& at, LLVMValueRef a) {
   return LLVMBuildBitCast(at.builder, intrinsic(at, "llvm.x86.avx512bf16.cvtneps2bf16.512", {}, {a}),
                           register_type(at, DType::bf16_), "");
 }
 
-LLVMValueRef instruction_holds(const Place& at, LLVMValueRef a) {
+LLVMValueRef bf16_instruction_holds(const Place& at, LLVMValueRef a) {
   constexpr unsigned long long quiet_nan = 1, subnormal = 32, signaling_nan = 128;
   const LLVMTypeRef word = LLVMInt32TypeInContext(at.context), bits = LLVMIntTypeInContext(at.context, at.lanes);
   const LLVMValueRef classes = LLVMConstInt(word, quiet_nan | subnormal | signaling_nan, false);

@@ -23,11 +23,12 @@ LLVMValueRef intrinsic(const Place& at, std::string_view name, std::vector<LLVMT
 LLVMTypeRef register_type(const Place& at, DType t);
 LLVMTypeRef memory_type(const Place& at, DType t);  // bool is a byte
 LLVMValueRef constant(const Place& at, DType t, ops::Scalar value);
+LLVMValueRef splat(const Place& at, LLVMValueRef scalar);  // in every lane
 
 // Vectors of 16 f32 to bf16 where the processor has that, and whether it does what a conversion means for all of these: it takes
 // subnormal numbers for zeros, and keeps what a NaN carries.
 LLVMValueRef bf16_by_instruction(const Place& at, LLVMValueRef a);
-LLVMValueRef instruction_holds(const Place& at, LLVMValueRef a);
+LLVMValueRef bf16_instruction_holds(const Place& at, LLVMValueRef a);
 
 // `argument` is the type of the arguments (of the branches for `where`).
 LLVMValueRef apply(const Place& at, ops::Op op, DType argument, DType result, const std::vector<LLVMValueRef>& args);
