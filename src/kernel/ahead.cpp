@@ -1,4 +1,4 @@
-// Offsets are put together again for another group and another loop; of two accesses of one line of a cache one is fetched.
+// Offsets are put together again for another group or trip and another loop; of two accesses of one line of a cache one is fetched.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/ahead.h"
 
@@ -136,7 +136,8 @@ class Ahead {
   struct Access {
     BufferId buffer;
     Sum offset;
-    bool stored, by_group;
+    bool stored;
+    std::optional<Leaf> next;  // what to add one to for where the loops go next
   };
 
   void loads(ExprId e, VarId own, std::vector<Access>& all) const {
@@ -151,14 +152,16 @@ class Ahead {
     if (k_[ref.buffer].kind != Buffer::Kind::argument) return;
     const auto offset = sums_(ref.offset);
     if (!offset) return;
-    bool by_group = false, by_lane = false;
+    bool by_lane = false;
+    std::optional<Leaf> next;
     for (const auto& [leaves, coefficient] : *offset)
       for (const Leaf& leaf : leaves) {
         if (leaf.what == Leaf::What::var && !is_open(VarId{leaf.index}, own)) return;
-        by_group = by_group || leaf.what == Leaf::What::group;
+        const bool moves = around_.empty() ? leaf.what == Leaf::What::group : leaf == Leaf{Leaf::What::var, around_.back().index};
+        if (moves) next = leaf;
         by_lane = by_lane || (leaf.what == Leaf::What::lane && leaves.size() == 1 && coefficient == 1);
       }
-    if (by_lane || lanes_ == 1) all.push_back({ref.buffer, *offset, stored, by_group});
+    if (by_lane || lanes_ == 1) all.push_back({ref.buffer, *offset, stored, next});
   }
   std::vector<Access> accesses(const For& loop) const {
     const VarId own = loop.var;
@@ -192,7 +195,7 @@ class Ahead {
     }
   }
 
-  // Of each buffer what the first loop that touches it touches: of the next group, unless this one gets there after the busiest.
+  // Of each buffer what the first loop that touches it touches: the next time, unless this time it comes after the busiest.
   std::vector<StmtId> fetches(const std::vector<StmtId>& alike, std::size_t busiest) {
     std::vector<StmtId> statements;
     std::map<BufferId, std::size_t> first;
@@ -202,15 +205,15 @@ class Ahead {
       const VarId from = loop(alike[nest]).var;
       std::vector<Access> all = accesses(loop(alike[nest]));
       std::erase_if(all, [&](const Access& a) {
-        if (first.emplace(a.buffer, nest).first->second != nest || !a.by_group) return true;
-        return nest == busiest && a.stored;  // this group's own are stored at once, and the next one's much later
+        if (first.emplace(a.buffer, nest).first->second != nest || !a.next) return true;
+        return nest == busiest && a.stored;  // what this time stores is stored at once, and the next much later
       });
       each_line(all, lines, [&](const Access& a, const Sum& offset) {
         added_ = true;
         if (!written_) return;
         const ExprId at = rebuilt(offset, [&](const Leaf& leaf) {
           if (leaf == Leaf{Leaf::What::var, from.index}) return b_->var(to);
-          return plus(itself(leaf), leaf.what == Leaf::What::group && nest <= busiest);
+          return plus(itself(leaf), leaf == *a.next && nest <= busiest);
         });
         statements.push_back(b_->statement(Prefetch{{a.buffer, at}, a.stored}));
       });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace cosmati::kernel {
 namespace {
@@ -11,6 +12,56 @@ namespace {
 constexpr double line = 64;
 
 bool fits(double bytes, double cache) { return bytes <= 0.8 * cache; }  // caches keep other things too
+
+// Lines whose addresses are a multiple of this apart take each other's place. What is farther away is hashed.
+double sets_of(std::size_t level, const Bytes& caches) {
+  constexpr double near_sets = 64, ways = 16;
+  return level == 0 ? near_sets : std::max(near_sets, caches[level] / line / ways);
+}
+double bytes_in_sets(const Touched& t, std::size_t level, const Bytes& caches) {
+  if (level >= t.sets.size()) return t.bytes();
+  const double sets = sets_of(level, caches), own = std::min(sets, t.sets[level]);
+  return t.bytes() / line > own ? t.bytes() * sets / own : t.bytes();
+}
+bool fits(const Footprint& all, std::size_t level, const Bytes& caches) {
+  double sum = 0;
+  for (const Touched& t : all) sum += bytes_in_sets(t, level, caches);
+  return fits(sum, caches[level]);
+}
+
+double lines(double run) { return std::max(1.0, run / line); }
+
+void grow(Touched& t, double run) {
+  for (double& sets : t.sets) sets *= lines(run) / lines(t.run);
+  t.run = run;
+}
+
+// So many runs of it, each so far from the last.
+void jump(Touched& t, double trips, double by, const Bytes& caches) {
+  if (t.count == 1) t.pitch = by;
+  if (by == t.pitch * t.pitched) t.pitched *= trips;
+  t.count *= trips;
+  t.left = true;
+  const auto distance = static_cast<std::int64_t>(by / line);
+  const bool whole = std::fmod(by, line) == 0;
+  t.ragged = t.ragged || !whole;
+  for (std::size_t level = 0; level < t.sets.size(); ++level) {
+    const double sets = sets_of(level, caches);
+    t.sets[level] *=
+        std::min(trips, whole ? sets / static_cast<double>(std::gcd(distance, static_cast<std::int64_t>(sets))) : sets);
+  }
+}
+
+// Runs that have grown into each other while the nearest cache held them are one.
+void merge(Touched& t, const Bytes& caches) {
+  const double run = t.pitch * (t.pitched - 1) + t.run;
+  if (t.pitched == 1 || t.pitch >= t.run + line || !fits(run, caches[0])) return;
+  t.piece = t.run;
+  t.count /= t.pitched;
+  t.left = t.count > 1;
+  t.pitched = 1;
+  t.run = run;
+}
 
 // Two accesses of the same elements, give or take a tail.
 bool same_memory(const Touched& a, const Touched& b) {
@@ -34,20 +85,21 @@ double bytes(const Footprint& all) {
 }
 
 Footprint repeated(Footprint body, double trips, const std::vector<double>& advance, const Bytes& caches) {
-  const double once = bytes(body);
+  std::array<bool, cache_levels> found_again{};
+  for (std::size_t level = 0; level < found_again.size(); ++level) found_again[level] = fits(body, level, caches);
   for (std::size_t i = 0; i < body.size(); ++i) {
     Touched& t = body[i];
     const double by = advance[i];
-    if (by > std::max(t.run, line)) {
+    if (by <= std::max(t.run, line))
+      grow(t, t.run + by * (trips - 1));
+    else if (trips > 1)
+      jump(t, trips, by, caches);
+    else
       t.count *= trips;
-      t.left = t.left || trips > 1;
-    } else {
-      t.run += by * (trips - 1);
-    }
+    merge(t, caches);
     if (!t.left) t.visit = t.run;
-    for (int c = 0; c < cache_levels; ++c)
-      t.beyond[static_cast<std::size_t>(c)] =
-          fits(once, caches[static_cast<std::size_t>(c)]) ? t.bytes() : trips * t.beyond[static_cast<std::size_t>(c)];
+    for (std::size_t level = 0; level < found_again.size(); ++level)
+      t.beyond[level] = found_again[level] ? t.bytes() : trips * t.beyond[level];
   }
   return body;
 }
@@ -66,7 +118,7 @@ Footprint adjoined(const Footprint& accesses, std::vector<std::size_t>& kept) {
     }
     const double end = std::max(next->at + next->run, t.at + t.run);
     next->at = std::min(next->at, t.at);
-    next->run = end - next->at;
+    grow(*next, end - next->at);
     next->stored = next->stored || t.stored;
   }
   for (Touched& t : all) {
@@ -97,12 +149,12 @@ Footprint together(const std::vector<Footprint>& parts, const Bytes& caches, std
       }
       if (t.bytes() > known->bytes()) known->count = t.count, known->run = t.run;
       if (t.visit > known->visit) known->visit = t.visit, known->left = t.left;
+      known->ragged = known->ragged || t.ragged;
       known->stored = known->stored || t.stored;
     }
-  const double whole = bytes(all);
-  for (std::size_t i = 0; i < all.size(); ++i)
-    for (std::size_t c = 0; c < all[i].beyond.size(); ++c)
-      if (!fits(whole, caches[c])) all[i].beyond[c] = sums[i][c];
+  for (std::size_t level = 0; level < cache_levels; ++level)
+    if (!fits(all, level, caches))
+      for (std::size_t i = 0; i < all.size(); ++i) all[i].beyond[level] = sums[i][level];
   return all;
 }
 

@@ -17,8 +17,12 @@ struct Touched {
   double at, count, run;
   Bytes beyond{};  // bytes that come from beyond a level, or go there
   bool stored = false;
-  double visit = 0;   // of a run, what is touched before the access goes elsewhere,
-  bool left = false;  // as it did
+  double visit = 0;                  // of a run, what is touched before the access goes elsewhere,
+  bool left = false;                 // as it did
+  bool ragged = false;               // to runs that lie apart by no multiple of a line,
+  double piece = 0;                  // of so many bytes each
+  double pitch = 0, pitched = 1;     // so many of the runs follow each other at such a distance
+  std::array<double, 2> sets{1, 1};  // of the nearest caches, in which its lines lie, where there are as many
 
   double bytes() const;  // of the lines
 };

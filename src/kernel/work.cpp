@@ -21,6 +21,7 @@ using support::overloaded;
 
 constexpr double unknown_trips = 64;  // of a loop whose range depends on memory
 constexpr double spilled = 4;         // others give way with every register that is short
+constexpr double not_known = 4096;    // bytes from one access to the next: a page
 constexpr double never = -1;          // the time of what does not depend on a loop's carried values
 
 // What stands between two loops, and the loops.
@@ -42,8 +43,9 @@ struct Access {
   BufferId buffer;
   double element;  // bytes
   bool stored;
+  ExprId offset;
   Slope origin, lane;
-  std::vector<Slope> loops;  // by the loops around it, the innermost first; the last is the group
+  std::vector<Slope> loops;  // by the loops around it, the innermost first
 };
 struct Region {
   double busy = 0, latency = 0;  // of the straight code in it
@@ -51,6 +53,9 @@ struct Region {
   std::vector<std::pair<VarId, ExprId>> lets;       // integers that trips may depend on, in order
   std::vector<std::pair<std::size_t, Loop>> loops;  // each after so many lets
 };
+
+// Of the number of a group: after so many groups, a product, the next digit is another.
+using Digits = std::vector<std::vector<ExprId>>;
 
 }  // namespace
 
@@ -70,6 +75,7 @@ struct Work::Impl {
   int lanes = 1;                                   // of the phase that is walked
   bool in_tile = false;                            // whether the access of the statement that is walked is
   std::vector<Region> phases;
+  std::vector<Digits> digits;  // per phase
 
   Impl(Kernel kernel, const Rates& r)
       : k(std::move(kernel)),
@@ -84,6 +90,7 @@ struct Work::Impl {
         moved(k.vars.size(), 0) {
     for (const kernel::Phase& phase : k.phases) {
       lanes = phase.lanes;
+      digits.emplace_back();
       phases.push_back(region(phase.body));
     }
     for (const kernel::Phase& phase : k.phases) ask(phase.body);
@@ -224,13 +231,16 @@ struct Work::Impl {
   }
 
   // ---- where accesses go ----
-  static constexpr std::uint64_t group_bit = 1, lane_bit = 2;
-  static std::uint64_t bit_of(VarId loop) { return std::uint64_t{4} << loop.index % 60; }  // two loops may share one
+  static constexpr std::uint64_t group_bit = 1, lane_bit = 2, gathered_bit = 4;  // the last: by an index that the group reads
+  static std::uint64_t bit_of(VarId loop) { return std::uint64_t{8} << loop.index % 60; }  // two loops may share one
   std::uint64_t moves(ExprId e) const {
     const ExprNode& x = k[e].node;
     if (const auto* v = std::get_if<VarRef>(&x)) return moved[v->var.index];
     if (const auto* id = std::get_if<Id>(&x)) return id->what == Id::What::lane ? lane_bit : group_bit;
-    if (const auto* l = std::get_if<Load>(&x)) return moves(l->ref.offset);
+    if (const auto* l = std::get_if<Load>(&x)) {
+      const std::uint64_t by = moves(l->ref.offset);
+      return by & group_bit ? by | gathered_bit : by;
+    }
     if (const auto* s = std::get_if<Shuffle>(&x)) return moves(s->value);
     std::uint64_t all = 0;
     if (const auto* a = std::get_if<Apply>(&x))
@@ -238,30 +248,30 @@ struct Work::Impl {
     return all;
   }
 
-  // How fast an index grows with a loop variable, the group or the lane (`var` invalid: `what`).
-  Slope slope(ExprId e, VarId var, Id::What what) const {
+  // How fast an index grows with a loop variable, or the lane where `var` is invalid.
+  Slope slope(ExprId e, VarId var) const {
     const std::vector<Product> none;
-    const std::uint64_t by = var.valid() ? bit_of(var) : what == Id::What::lane ? lane_bit : group_bit;
-    if (!(moves(e) & by)) return none;
+    if (!(moves(e) & (var.valid() ? bit_of(var) : lane_bit))) return none;
     return std::visit(overloaded{[&](const Const&) { return Slope(none); }, [&](const ParamRef&) { return Slope(none); },
                                  [&](const Id& id) {
-                                   return !var.valid() && id.what == what ? Slope(std::vector<Product>{{1, {}}}) : Slope(none);
+                                   return !var.valid() && id.what == Id::What::lane ? Slope(std::vector<Product>{{1, {}}})
+                                                                                    : Slope(none);
                                  },
                                  [&](const VarRef& v) {
                                    if (var.valid() && v.var == var) return Slope(std::vector<Product>{{1, {}}});
                                    const auto& bound = meaning[v.var.index];
-                                   return bound ? slope(*bound, var, what) : Slope(none);
+                                   return bound ? slope(*bound, var) : Slope(none);
                                  },
-                                 [&](const Apply& a) { return slope(a, var, what); },
-                                 [&](const Load& l) { return constant(slope(l.ref.offset, var, what)); },
-                                 [&](const Shuffle& s) { return constant(slope(s.value, var, what)); }},
+                                 [&](const Apply& a) { return slope(a, var); },
+                                 [&](const Load& l) { return constant(slope(l.ref.offset, var)); },
+                                 [&](const Shuffle& s) { return constant(slope(s.value, var)); }},
                       k[e].node);
   }
   // Of something that is not affine: nothing is known unless its argument does not move.
   static Slope constant(const Slope& argument) { return argument && argument->empty() ? argument : std::nullopt; }
-  Slope slope(const Apply& a, VarId var, Id::What what) const {
+  Slope slope(const Apply& a, VarId var) const {
     std::vector<Slope> parts;
-    for (ExprId arg : a.args) parts.push_back(slope(arg, var, what));
+    for (ExprId arg : a.args) parts.push_back(slope(arg, var));
     const auto still = [](const Slope& s) { return s && s->empty(); };
     if (std::all_of(parts.begin(), parts.end(), still)) return parts[0];
     if (a.op == Op::cast) return parts[0];
@@ -324,10 +334,9 @@ struct Work::Impl {
   }
 
   void touch(const Ref& ref, bool stored, Region& r) const {
-    Access a{ref.buffer, static_cast<double>(byte_size(k[ref.buffer].dtype)), stored, origin(ref.offset), {}, {}};
-    a.lane = slope(ref.offset, {}, Id::What::lane);
-    for (auto loop = around.rbegin(); loop != around.rend(); ++loop) a.loops.push_back(slope(ref.offset, *loop, Id::What::lane));
-    a.loops.push_back(slope(ref.offset, {}, Id::What::group));
+    Access a{ref.buffer, static_cast<double>(byte_size(k[ref.buffer].dtype)), stored, ref.offset, origin(ref.offset), {}, {}};
+    a.lane = slope(ref.offset, {});
+    for (auto loop = around.rbegin(); loop != around.rend(); ++loop) a.loops.push_back(slope(ref.offset, *loop));
     r.accesses.push_back(std::move(a));
   }
   void touch_loads(ExprId e, Region& r) const {
@@ -341,6 +350,23 @@ struct Work::Impl {
     } else if (const auto* s = std::get_if<Shuffle>(&k[e].node)) {
       touch_loads(s->value, r);
     }
+  }
+
+  // After how many groups an index that is made of the number of the group changes, which is noted where another digit begins.
+  std::optional<std::vector<ExprId>> divide(ExprId e) {
+    if (std::holds_alternative<Id>(k[e].node)) return std::vector<ExprId>{};
+    const auto* a = std::get_if<Apply>(&k[e].node);
+    if (!a) return std::nullopt;
+    if (a->op != Op::floordiv && a->op != Op::mod) {
+      for (ExprId arg : a->args) divide(arg);
+      return std::nullopt;
+    }
+    std::optional<std::vector<ExprId>> span = divide(a->args[0]);
+    if (!span || !follows(a->args[1])) return std::nullopt;
+    const std::vector<ExprId> inside = *span;
+    span->push_back(a->args[1]);
+    digits.back().push_back(*span);
+    return a->op == Op::mod ? inside : span;
   }
 
   // ---- statements ----
@@ -367,6 +393,7 @@ struct Work::Impl {
                               const Cost c = cost(let.value);
                               touch_loads(let.value, r);
                               meaning[let.var.index] = let.value;
+                              if (around.empty()) divide(let.value);
                               moved[let.var.index] = moves(let.value);
                               steps[let.var.index] = step(let.value);
                               known[let.var.index] = follows(let.value);
@@ -461,13 +488,26 @@ struct Work::Impl {
 
   // ---- at given params ----
   std::int64_t evaluate(ExprId e, const std::vector<std::int64_t>& params, const std::vector<std::int64_t>& vars) const {
+    return evaluate(e, params, vars.back(), [&](VarId v) { return vars[v.index]; });
+  }
+  // Of the first lane of a group, where the loops start.
+  std::int64_t at_start(ExprId e, const std::vector<std::int64_t>& params, std::int64_t group) const {
+    return evaluate(e, params, group, [&](VarId v) {
+      const auto& bound = meaning[v.index];
+      return bound ? at_start(*bound, params, group) : 0;
+    });
+  }
+  template <class Vars>
+  std::int64_t evaluate(ExprId e, const std::vector<std::int64_t>& params, std::int64_t group, const Vars& vars) const {
     const Expr& x = k[e];
     if (const auto* c = std::get_if<Const>(&x.node)) return c->i;
     if (const auto* p = std::get_if<ParamRef>(&x.node)) return params[p->param.index];
-    if (const auto* v = std::get_if<VarRef>(&x.node)) return vars[v->var.index];
-    if (std::holds_alternative<Id>(x.node)) return vars.back();
-    const Apply& a = std::get<Apply>(x.node);
-    const auto arg = [&](std::size_t i) { return evaluate(a.args[i], params, vars); };
+    if (const auto* v = std::get_if<VarRef>(&x.node)) return vars(v->var);
+    if (const auto* id = std::get_if<Id>(&x.node)) return id->what == Id::What::group ? group : 0;
+    const Apply* known = std::get_if<Apply>(&x.node);
+    if (!known || is_float(x.dtype)) return 0;
+    const Apply& a = *known;
+    const auto arg = [&](std::size_t i) { return evaluate(a.args[i], params, group, vars); };
     std::int64_t wide = 0;
     switch (a.op) {  // the common ones at once
       case Op::add:
@@ -496,11 +536,36 @@ struct Work::Impl {
     std::vector<std::int64_t> vars;  // the last is the group: one stands for all
     const Bytes& caches;
     int lanes = 1;
+    double turn = std::numeric_limits<double>::infinity();
   };
 
-  // Bytes; a whole page where not known.
+  // After how many groups each digit of their number changes, and how many there are.
+  std::vector<std::int64_t> spans(std::size_t phase, std::int64_t groups, const Asked& at) const {
+    std::set<std::int64_t> all;
+    for (const std::vector<ExprId>& factors : digits[phase]) {
+      std::int64_t span = 1;
+      for (ExprId factor : factors)
+        if (__builtin_mul_overflow(span, evaluate(factor, at.params, at.vars), &span)) span = groups;
+      if (span > 1 && span < groups) all.insert(span);
+    }
+    std::vector<std::int64_t> list = {1};
+    for (const std::int64_t span : all)
+      if (span % list.back() == 0) list.push_back(span);
+    list.push_back(groups);
+    return list;
+  }
+  // Bytes from the elements of a group to those of the one so many later.
+  double advance(const Access& a, std::int64_t groups, const std::vector<std::int64_t>& params) const {
+    const std::uint64_t by = moves(a.offset);
+    if (!(by & group_bit)) return 0;
+    if (by & gathered_bit) return not_known;
+    const double elements =
+        static_cast<double>(at_start(a.offset, params, groups)) - static_cast<double>(at_start(a.offset, params, 0));
+    return std::abs(elements) * a.element;
+  }
+
   double bytes(const Slope& slope, double element, const Asked& at) const {
-    if (!slope) return 4096;
+    if (!slope) return not_known;
     double sum = 0;
     for (const Product& p : *slope) {
       double product = static_cast<double>(p.constant);
@@ -569,13 +634,14 @@ struct Work::Impl {
       sum += rates.loop + last + trips * (std::max(once, l.carried) + l.spill + rates.unroll);
       std::vector<double> advance;
       for (const Access* a : inner_from)
-        advance.push_back(std::abs(bytes(a->loops[a->loops.size() - 2 - depth], a->element, at)));
+        advance.push_back(std::abs(bytes(a->loops[a->loops.size() - 1 - depth], a->element, at)));
       parts.push_back(repeated(std::move(inner), trips, advance, at.caches));
       sources.push_back(std::move(inner_from));
     }
     bind(r.lets.size());
     std::vector<std::size_t> kept;
     touched = together(parts, at.caches, kept);
+    if (parts.size() > 2) at.turn = std::min(at.turn, kernel::bytes(touched));
     std::vector<const Access*> all;
     for (const auto& s : sources) all.insert(all.end(), s.begin(), s.end());
     for (const std::size_t i : kept) from.push_back(all[i]);
@@ -596,14 +662,19 @@ std::vector<Work::Phase> Work::operator()(const std::vector<std::int64_t>& param
   for (std::size_t i = 0; i < impl_->phases.size(); ++i) {
     const std::int64_t groups = std::max<std::int64_t>(0, evaluate(k, k.phases[i].groups, params));
     at.vars.back() = groups / 2;
-    Footprint one;
+    Footprint touched;
     std::vector<const Access*> from;
     at.lanes = k.phases[i].lanes;
-    const double cycles = impl_->run(impl_->phases[i], at, 0, one, from);
-    std::vector<double> advance;
-    for (const Access* a : from) advance.push_back(std::abs(impl_->bytes(a->loops.back(), a->element, at)));
-    result.push_back(
-        {static_cast<double>(groups), cycles, repeated(std::move(one), static_cast<double>(groups), advance, caches)});
+    at.turn = std::numeric_limits<double>::infinity();
+    const double cycles = impl_->run(impl_->phases[i], at, 0, touched, from);
+    const std::vector<std::int64_t> spans = impl_->spans(i, groups, at);
+    for (std::size_t digit = 0; digit + 1 < spans.size(); ++digit) {
+      std::vector<double> advance;
+      for (const Access* a : from) advance.push_back(impl_->advance(*a, spans[digit], params));
+      const double trips = static_cast<double>(spans[digit + 1]) / static_cast<double>(spans[digit]);
+      touched = repeated(std::move(touched), trips, advance, caches);
+    }
+    result.push_back({static_cast<double>(groups), cycles, std::move(touched), at.turn});
   }
   return result;
 }

@@ -39,7 +39,8 @@ class Work {
   struct Phase {
     double groups;        // how many,
     double cycles;        // of one of them,
-    Footprint footprint;  // of all of them, run by one core
+    Footprint footprint;  // of all of them, run by one core,
+    double turn;          // bytes that loops touch which take turns, once each; infinite where there are none
   };
   // One entry a phase. params: as for a launch. caches: in bytes.
   std::vector<Phase> operator()(const std::vector<std::int64_t>& params, const Bytes& caches) const;

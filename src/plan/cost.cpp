@@ -12,7 +12,12 @@ namespace {
 constexpr double overlapping = 2, taking_turns = 1.2;
 
 // What is beyond a cache comes in streams; where an access goes elsewhere, so many bytes could have come.
-constexpr kernel::Bytes bytes_of_a_jump = {0, 64, 256};
+constexpr kernel::Bytes bytes_of_a_jump = {0, 160, 256};
+constexpr double line = 64;
+
+// A line that goes past the caches in parts is read, changed and written by the memory itself, and so many lines could have gone
+// whole.
+constexpr double lines_of_a_part = 16;
 
 double together(double compute, double memory, double power) {
   return std::pow(std::pow(compute, power) + std::pow(memory, power), 1 / power);
@@ -35,18 +40,20 @@ Cost cost(const std::vector<kernel::Work::Phase>& phases, const Target& t, Traff
       const bool found = all <= t.caches[level] * (level == last ? 1 : tasks);  // by a launch that follows another
       double bytes = 0;
       for (const kernel::Touched& touched : phase.footprint) {
-        const bool past = touched.stored && traffic.past_caches;
+        const double piece = touched.piece > 0 ? touched.piece : touched.visit;
+        const bool past = touched.stored && traffic.past_caches && piece >= line;
         if (found && !(past && level == last)) continue;
         // What is stored is read first, unless it goes past the caches, which only memory sees; what would have been found in a
         // cache is read by somebody from memory then.
-        const double jumps = 1 + bytes_of_a_jump[level] / std::max(touched.visit, 64.0);
+        const double jumps = 1 + bytes_of_a_jump[level] / std::max(touched.visit, line) +
+                             (past && touched.ragged ? lines_of_a_part * line / piece : 0);
         if (!past || level == last) bytes += touched.beyond[level] * jumps * (touched.stored && (!past || found) ? 2 : 1);
       }
       memory = std::max(memory, bytes / std::min(tasks * t.bytes_per_us[level], t.shared_per_us[level]));
     }
     const double start = std::min(1.0, tasks - 1) * t.start_us;
-    // What a group fetches ahead must stay until the next one comes to it.
-    const bool stays = all / phase.groups <= t.caches[1] / 2;
+    // What is fetched ahead must stay until its turn.
+    const bool stays = phase.turn <= t.caches[1] / 2;
     const bool waits = traffic.turns && !(traffic.ahead && stays);
     c.compute_us += compute;
     c.memory_us += memory;

@@ -21,6 +21,9 @@ constexpr Rates half = {32,       16,     {0.4, 1}, {0.5, 4}, {5, 12}, {1, 4},  
 constexpr Rates quarter = {16,       16 + 16, {0.4, 2}, {0.5, 4}, {5, 12}, {1, 4},   {5, 12}, {0.25, 1}, {0.5, 2},
                            {0.4, 5}, {1, 4},  {1.3, 6}, {3, 7},   {4, 8},  {20, 60}, 20,      0.6};
 
+// Of a last-level cache that many cores share, each has about so much; what a machine of a few of them tells is the whole.
+constexpr double most_of_last_level = 4 << 20;
+
 // In the nearest level first; where the system does not tell, what most processors have.
 double cache_bytes(int level) {
 #if defined(_SC_LEVEL1_DCACHE_SIZE)
@@ -66,6 +69,7 @@ Target target_named(const std::string& name, int workers) {
   if (workers <= 0) workers = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   Target t = common_core(name, rates_here(), workers);
   for (int level = 0; level < kernel::cache_levels; ++level) t.caches[static_cast<std::size_t>(level)] = cache_bytes(level);
+  t.caches.back() = std::min(t.caches.back(), workers * most_of_last_level);
   return t;
 }
 

@@ -1,4 +1,4 @@
-// What is fetched ahead, where, and of which group.
+// What is fetched ahead, where, and for which group or trip.
 // SPDX-License-Identifier: Apache-2.0
 #include "kernel/ahead.h"
 
@@ -94,7 +94,7 @@ TEST(Ahead, LoopsInsideAnotherLoopFetchForThePlaceOfThatLoop) {
   for (std::size_t at = body.find("group * s"); at != body.npos; at = body.find("group * s", at + 20))
     body.replace(at, 9, "(group * 4 + o) * s");
   const std::string text = fetched("    for o in 0 .. 4\n" + inner(body));
-  EXPECT_THAT(text, HasSubstr("prefetch x[4 * (group + 1) * s + o * s + 16 * j]")) << text;
+  EXPECT_THAT(text, HasSubstr("prefetch x[4 * group * s + (o + 1) * s + 16 * j]")) << text;
 }
 
 }  // namespace

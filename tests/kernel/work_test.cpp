@@ -117,6 +117,42 @@ TEST(Reuse, AVisitIsWhatIsTouchedBeforeAnAccessGoesElsewhere) {
   EXPECT_EQ(visit("    for j in 0 .. 4\n      for i in 0 .. s\n        y[lane] = x[i * 4096 + j * 8 + lane]\n"), 32);
 }
 
+// Groups whose number has two digits: the fast one goes along y, the slow one along x.
+TEST(Reuse, WhatTheFastDigitOfTheGroupDoesNotMoveIsFoundAgain) {
+  const std::string body =
+      "    let a = group // s\n    let b = group % s\n"
+      "    for i in 0 .. 100 carry t = 0f32 gives r\n      let v = x[a * 800 + i * 8 + lane]\n      let w = t + v\n      next w\n"
+      "    y[b * 8 + lane] = r\n";
+  const Work::Phase phase = phase_of(body, {200, 50});
+  EXPECT_NEAR(beyond(phase, 0, 0), 4 * 3200, 100) << "four rows, each read once for fifty groups";
+  EXPECT_NEAR(beyond(phase, 1, 0), 50 * 32, 100);
+}
+
+TEST(Reuse, LinesOfOneSetTakeEachOthersPlace) {
+  const auto read = [](int pitch) {
+    return beyond(
+        phase_of(fmt::format("    for j in 0 .. 2\n      for i in 0 .. 100\n        y[lane] = x[i * {} + j * 8 + lane]\n", pitch),
+                 {1, 1}),
+        0, 0);
+  };
+  EXPECT_NEAR(read(1016), 100 * 64, 100) << "the second visit finds its half of the line";
+  EXPECT_NEAR(read(1024), 200 * 64, 100) << "a hundred lines in one set of eight do not stay";
+}
+
+TEST(Reuse, RowsApartGrowIntoOneRun) {
+  const auto touched = [](int columns) {
+    const Work::Phase phase = phase_of(
+        fmt::format("    for i in 0 .. {0}\n      y[group * {1} + lane * {0} + i] = 0f32\n", columns, 8 * columns), {1000, 1});
+    return phase.footprint.at(0);
+  };
+  EXPECT_EQ(touched(17).visit, 8000 * 17 * 4);
+  EXPECT_EQ(touched(17).count, 1);
+  EXPECT_TRUE(touched(17).ragged);
+  EXPECT_LE(touched(17).piece, 17 * 4);
+  EXPECT_FALSE(touched(32).ragged);
+  EXPECT_EQ(touched(2000).visit, 4) << "the nearest cache does not hold eight such rows";
+}
+
 TEST(Work, SquaresAreTurnedAroundInRegisters) {
   const auto with = [](int copies) {
     std::string body = "    for i in 0 .. s\n";
