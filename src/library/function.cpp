@@ -32,8 +32,9 @@ Function::Impl::Impl(Program program, Device on, Options with)
 Function::Impl::Sketch Function::Impl::sketch(Matched matched) const {
   Bound bound = runtime::bind(instances, matched, {true, false});
   const ir::Program& program = bound.instance->program;
+  const std::vector<TensorView>& tensors = bound.inputs.tensors;
   plan::Facts facts =
-      runtime::facts_of(bound.inputs.tensors, runtime::check_memory(program, instances.proofs(), bound.inputs.tensors));
+      runtime::relied_on(runtime::facts_of(tensors, runtime::check_memory(program, instances.proofs(), tensors)), tensors);
   kernel::Shape shape = runtime::shape_of(program, bound.inputs);
   return {std::move(bound), std::move(facts), std::move(shape)};
 }

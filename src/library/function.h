@@ -26,7 +26,8 @@ struct Function::Impl : runtime::Callable {
 
  protected:
   std::shared_ptr<const Kernel::Impl> kernel_of(const runtime::Bound& bound, const plan::Facts& facts) override {
-    return kernels.get(*bound.instance, facts, runtime::shape_of(bound.instance->program, bound.inputs)).kernel;
+    const kernel::Shape shape = runtime::shape_of(bound.instance->program, bound.inputs);
+    return kernels.get(*bound.instance, runtime::relied_on(facts, bound.inputs.tensors), shape).kernel;
   }
 };
 

@@ -66,8 +66,9 @@ class Candidates {
       for (AxisId axis : axes())
         if (reduced(axis))
           for (const char* parts : part_counts) {
-            add(with(fixed_, "split." + p_[axis].name, parts));
+            // Rows that are cut are long: all accumulators that there is room for.
             if (first) add(with(with(fixed_, "split." + p_[axis].name, parts), "tile." + p_[*first].name, "8"));
+            add(with(fixed_, "split." + p_[axis].name, parts));
           }
       for (const auto& [name, value] : p_.names) {
         const auto home = m_.homes.find(value);

@@ -24,6 +24,17 @@ plan::Facts facts_of(const std::vector<TensorView>& tensors, const Aliases& alia
   return facts;
 }
 
+plan::Facts relied_on(plan::Facts facts, const std::vector<TensorView>& tensors) {
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    std::vector<bool>& unit = facts.unit_stride[t];
+    std::optional<std::size_t> kept;
+    for (std::size_t d = 0; d < unit.size(); ++d)
+      if (unit[d] && (!kept || tensors[t].shape[d] > 1 || tensors[t].shape[*kept] <= 1)) kept = d;
+    for (std::size_t d = 0; d < unit.size(); ++d) unit[d] = d == kept;
+  }
+  return facts;
+}
+
 std::optional<std::string> outside_domain(const Kernel::Impl& kernel, const ir::Program& program, const plan::Facts& facts) {
   for (std::size_t t = 0; t < program.tensors.size(); ++t)
     for (std::size_t d = 0; d < program.tensors[t].dims.size(); ++d)

@@ -38,7 +38,11 @@ struct Kernel::Impl {
 
 namespace cosmati::runtime {
 
+// All that holds for these arguments.
 plan::Facts facts_of(const std::vector<TensorView>& tensors, const Aliases& aliases);
+// What code for them relies on: in each tensor one dimension of stride 1, and one of a single element only where there is no
+// other.
+plan::Facts relied_on(plan::Facts facts, const std::vector<TensorView>& tensors);
 
 kernel::Shape shape_of(const ir::Program& program, const oracle::Inputs& inputs);
 

@@ -56,7 +56,7 @@ struct Subject {
       break;
     }
     if (before.storage.empty()) throw std::runtime_error(p.name + " has no arguments with ragged tails");
-    facts = runtime::facts_of(before.inputs.tensors, {});
+    facts = runtime::relied_on(runtime::facts_of(before.inputs.tensors, {}), before.inputs.tensors);
     shape = runtime::shape_of(instance->program, before.inputs);
     reference = library::reference(p, before.inputs);
     const Planner planner(

@@ -143,6 +143,18 @@ TEST_F(Cache, what_changes_code_misses) {
   EXPECT_EQ(f.compiles(), 2u) << "another dtype";
 }
 
+TEST_F(Cache, one_row_and_many_share_code) {
+  std::vector<float> x(12), y(12);
+  const Function f(doubled(), Device::cpu(), options_);
+  f(view(x, {1, 12}), view(y, {1, 12}));
+  f(view(x, {3, 4}), view(y, {3, 4}));
+  EXPECT_EQ(f.compiles(), 1u) << "a dimension of one element has no stride to rely on";
+  EXPECT_EQ(f.kernel({{"x", view(x, {1, 12})}, {"y", view(y, {1, 12})}}).domain(),
+            f.kernel({{"x", view(x, {3, 4})}, {"y", view(y, {3, 4})}}).domain());
+  f(view(x, {12, 1}), view(y, {12, 1}));
+  EXPECT_EQ(f.compiles(), 2u) << "the elements of one column follow each other";
+}
+
 TEST_F(Cache, the_key_names_the_build_the_compiler_and_the_processor) {
   compiles();
   const std::string entry = bytes_of(entries().at(0));
