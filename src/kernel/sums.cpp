@@ -61,7 +61,11 @@ std::optional<Sum> Sums::operator()(ExprId e) const {
                                },
                                [&](const ParamRef& p) { return leaf(What::param, p.param.index); },
                                [&](const VarRef& v) { return leaf(What::var, v.var.index); },
-                               [&](const Apply& a) { return of(a); }, [](const auto&) { return std::optional<Sum>(); }},
+                               [&](const Apply& a) {
+                                 if (const auto known = known_.find(e); known != known_.end()) return known->second;
+                                 return known_[e] = of(a);
+                               },
+                               [](const auto&) { return std::optional<Sum>(); }},
                     k_[e].node);
 }
 

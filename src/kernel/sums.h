@@ -37,7 +37,8 @@ class Sums {
   std::optional<Sum> of(const Apply& a) const;
 
   const Kernel& k_;
-  std::vector<std::optional<ExprId>> meaning_;  // per var
+  std::vector<std::optional<ExprId>> meaning_;          // per var
+  mutable std::map<ExprId, std::optional<Sum>> known_;  // names may use each other many times
 };
 
 }  // namespace cosmati::kernel

@@ -22,7 +22,8 @@ using support::overloaded;
 constexpr double unknown_trips = 64;  // of a loop whose range depends on memory
 constexpr double spilled = 4;         // others give way with every register that is short
 constexpr double not_known = 4096;    // bytes from one access to the next: a page
-constexpr double never = -1;          // the time of what does not depend on a loop's carried values
+constexpr std::size_t most_products = 16;
+constexpr double never = -1;  // the time of what does not depend on a loop's carried values
 
 // What stands between two loops, and the loops.
 struct Region;
@@ -70,6 +71,7 @@ struct Work::Impl {
   std::vector<double> ready;                       // per var: when it is there, from the start of its region
   std::vector<double> since;                       // per var: when, counted from the carried values of the innermost loop
   std::vector<std::optional<ExprId>> meaning;      // per var: what a let binds, or where a loop starts
+  std::vector<Slope> origins;                      // per var
   std::vector<VarId> around;                       // the loops that are open, the outermost first
   std::vector<std::uint64_t> moved;                // per var: by which loops, a bit each; by the group and the lane
   int lanes = 1;                                   // of the phase that is walked
@@ -87,6 +89,7 @@ struct Work::Impl {
         ready(k.vars.size(), 0),
         since(k.vars.size(), never),
         meaning(k.vars.size()),
+        origins(k.vars.size(), Slope(std::in_place)),
         moved(k.vars.size(), 0) {
     for (const kernel::Phase& phase : k.phases) {
       lanes = phase.lanes;
@@ -248,6 +251,9 @@ struct Work::Impl {
     return all;
   }
 
+  // Names that use each other many times make sums without end.
+  static Slope within_reason(Slope sum) { return sum && sum->size() > most_products ? std::nullopt : std::move(sum); }
+
   // How fast an index grows with a loop variable, or the lane where `var` is invalid.
   Slope slope(ExprId e, VarId var) const {
     const std::vector<Product> none;
@@ -271,7 +277,8 @@ struct Work::Impl {
   static Slope constant(const Slope& argument) { return argument && argument->empty() ? argument : std::nullopt; }
   Slope slope(const Apply& a, VarId var) const {
     std::vector<Slope> parts;
-    for (ExprId arg : a.args) parts.push_back(slope(arg, var));
+    for (ExprId arg : a.args)
+      if (parts.push_back(slope(arg, var)); !parts.back()) return std::nullopt;
     const auto still = [](const Slope& s) { return s && s->empty(); };
     if (std::all_of(parts.begin(), parts.end(), still)) return parts[0];
     if (a.op == Op::cast) return parts[0];
@@ -282,7 +289,7 @@ struct Work::Impl {
         if (a.op == Op::sub) p.constant = -p.constant;
         sum.push_back(std::move(p));
       }
-      return sum;
+      return within_reason(std::move(sum));
     }
     if (a.op == Op::mul && (still(parts[0]) || still(parts[1]))) {
       const std::size_t moving = still(parts[0]) ? 1 : 0;
@@ -304,21 +311,20 @@ struct Work::Impl {
   // An index where the lane, the group and every loop variable are 0.
   Slope origin(ExprId e) const {
     if (const auto* c = std::get_if<Const>(&k[e].node)) return std::vector<Product>{{c->i, {}}};
-    if (const auto* v = std::get_if<VarRef>(&k[e].node)) {
-      const auto& bound = meaning[v->var.index];
-      return bound ? origin(*bound) : Slope(std::vector<Product>{});
-    }
+    if (const auto* v = std::get_if<VarRef>(&k[e].node)) return origins[v->var.index];
     if (std::holds_alternative<Id>(k[e].node)) return std::vector<Product>{};
     const auto* a = std::get_if<Apply>(&k[e].node);
     if (a && a->args.size() == 2 && (a->op == Op::add || a->op == Op::sub || a->op == Op::mul)) {
-      Slope x = origin(a->args[0]), y = origin(a->args[1]);
-      if (!x || !y) return std::nullopt;
+      Slope x = origin(a->args[0]);
+      if (!x) return std::nullopt;
+      const Slope y = origin(a->args[1]);
+      if (!y) return std::nullopt;
       if (a->op != Op::mul) {
         for (Product p : *y) {
           if (a->op == Op::sub) p.constant = -p.constant;
           x->push_back(std::move(p));
         }
-        return x;
+        return within_reason(std::move(x));
       }
       std::vector<Product> all;
       for (const Product& p : *x)
@@ -326,8 +332,7 @@ struct Work::Impl {
           all.push_back({p.constant * q.constant, p.factors});
           all.back().factors.insert(all.back().factors.end(), q.factors.begin(), q.factors.end());
         }
-      if (all.size() > 4) return std::nullopt;
-      return all;
+      return within_reason(std::move(all));
     }
     if (follows(e)) return std::vector<Product>{{1, {e}}};
     return std::nullopt;
@@ -393,6 +398,7 @@ struct Work::Impl {
                               const Cost c = cost(let.value);
                               touch_loads(let.value, r);
                               meaning[let.var.index] = let.value;
+                              if (!is_float(k[let.var].dtype)) origins[let.var.index] = origin(let.value);
                               if (around.empty()) divide(let.value);
                               moved[let.var.index] = moves(let.value);
                               steps[let.var.index] = step(let.value);
@@ -445,6 +451,7 @@ struct Work::Impl {
     }
     around.push_back(f.var);
     meaning[f.var.index] = f.lo;
+    origins[f.var.index] = origin(f.lo);
     moved[f.var.index] = bit_of(f.var) | moves(f.lo);
     add(f.body, *l.body);
     for (const For::Carry& c : f.carries) {
@@ -490,11 +497,16 @@ struct Work::Impl {
   std::int64_t evaluate(ExprId e, const std::vector<std::int64_t>& params, const std::vector<std::int64_t>& vars) const {
     return evaluate(e, params, vars.back(), [&](VarId v) { return vars[v.index]; });
   }
-  // Of the first lane of a group, where the loops start.
-  std::int64_t at_start(ExprId e, const std::vector<std::int64_t>& params, std::int64_t group) const {
-    return evaluate(e, params, group, [&](VarId v) {
-      const auto& bound = meaning[v.index];
-      return bound ? at_start(*bound, params, group) : 0;
+  // What is bound in the first lane of a group, where the loops start, as far as it was asked for.
+  struct Start {
+    std::int64_t group;
+    std::vector<std::optional<std::int64_t>> bound;  // per var
+  };
+  std::int64_t evaluate(ExprId e, const std::vector<std::int64_t>& params, Start& start) const {
+    return evaluate(e, params, start.group, [&](VarId v) {
+      std::optional<std::int64_t>& bound = start.bound[v.index];
+      if (!bound) bound = meaning[v.index] ? evaluate(*meaning[v.index], params, start) : 0;
+      return *bound;
     });
   }
   template <class Vars>
@@ -554,13 +566,13 @@ struct Work::Impl {
     list.push_back(groups);
     return list;
   }
-  // Bytes from the elements of a group to those of the one so many later.
-  double advance(const Access& a, std::int64_t groups, const std::vector<std::int64_t>& params) const {
+  // Bytes from the elements of one group to those of another.
+  double between(const Access& a, Start& from, Start& to, const std::vector<std::int64_t>& params) const {
     const std::uint64_t by = moves(a.offset);
     if (!(by & group_bit)) return 0;
     if (by & gathered_bit) return not_known;
-    const double elements =
-        static_cast<double>(at_start(a.offset, params, groups)) - static_cast<double>(at_start(a.offset, params, 0));
+    const auto elements =
+        static_cast<double>(evaluate(a.offset, params, to)) - static_cast<double>(evaluate(a.offset, params, from));
     return std::abs(elements) * a.element;
   }
 
@@ -668,9 +680,11 @@ std::vector<Work::Phase> Work::operator()(const std::vector<std::int64_t>& param
     at.turn = std::numeric_limits<double>::infinity();
     const double cycles = impl_->run(impl_->phases[i], at, 0, touched, from);
     const std::vector<std::int64_t> spans = impl_->spans(i, groups, at);
+    Impl::Start first{0, std::vector<std::optional<std::int64_t>>(k.vars.size())};
     for (std::size_t digit = 0; digit + 1 < spans.size(); ++digit) {
+      Impl::Start next{spans[digit], std::vector<std::optional<std::int64_t>>(k.vars.size())};
       std::vector<double> advance;
-      for (const Access* a : from) advance.push_back(impl_->advance(*a, spans[digit], params));
+      for (const Access* a : from) advance.push_back(impl_->between(*a, first, next, params));
       const double trips = static_cast<double>(spans[digit + 1]) / static_cast<double>(spans[digit]);
       touched = repeated(std::move(touched), trips, advance, caches);
     }

@@ -33,9 +33,10 @@ struct Reach {
   std::set<ValueId> values;
   std::set<AxisId> axes;
   std::set<StreamId> streams;
+  std::set<ValueId> kept;  // by earlier phases; what later ones keep is evaluated here
 
   void value(ValueId v, bool root = false) {
-    if (auto home = m.homes.find(v); !root && home != m.homes.end() && home->second == Home::launch) {
+    if (!root && kept.count(v)) {
       add(p[v].axes);
       return;
     }
@@ -81,7 +82,12 @@ struct Reach {
 };
 
 Reach reach(const ir::Program& p, const Mapping& m, const Phase& phase) {
-  Reach r{p, m, {}, {}, {}};
+  Reach r{p, m, {}, {}, {}, {}};
+  for (const Phase& earlier : m.phases) {
+    if (&earlier == &phase) break;
+    for (const Root& root : earlier.roots)
+      if (const auto* k = std::get_if<KeepRoot>(&root)) r.kept.insert(k->value);
+  }
   for (const Root& root : phase.roots) r.root(root);
   return r;
 }
@@ -168,17 +174,8 @@ place::Placement place_all(const Phase& phase, const std::map<AxisId, int>& spli
   return placement;
 }
 
-}  // namespace
-
-std::set<ValueId> values_of(const ir::Program& p, const Mapping& m, const Phase& phase) { return reach(p, m, phase).values; }
-
-bool accumulates(const Phase& phase) {
-  return std::any_of(phase.roots.begin(), phase.roots.end(),
-                     [](const Root& root) { return std::holds_alternative<AccumulateRoot>(root); });
-}
-
-place::Verdict can_have_copies(const ir::Program& p, const Mapping& m, const Phase& phase, AxisId axis) {
-  const Reach r = reach(p, m, phase);
+// The same questions where it is known what the phase reaches.
+place::Verdict can_have_copies(const ir::Program& p, const Phase& phase, const Reach& r, AxisId axis) {
   if (!r.axes.count(axis))
     return Refused{Reason::not_in_any_phase, p[axis].name, fmt::format("phase {} has no {}", phase.name, p[axis].name),
                    p[axis].where};
@@ -193,17 +190,17 @@ place::Verdict can_have_copies(const ir::Program& p, const Mapping& m, const Pha
 }
 
 // Lanes would add to one state at the same time.
-place::Verdict can_have_lanes(const ir::Program& p, const Mapping& m, const Phase& phase, AxisId axis) {
+place::Verdict can_have_lanes(const ir::Program& p, const Phase& phase, const Reach& r, AxisId axis) {
   if (accumulates(phase) && has(phase.instance_axes, axis))
     return Refused{Reason::one_at_a_time, p[axis].name, fmt::format("phase {} accumulates over {}", phase.name, p[axis].name),
                    p[axis].where};
-  return can_have_copies(p, m, phase, axis);
+  return can_have_copies(p, phase, r, axis);
 }
 
-std::vector<AxisId> lane_axes(const ir::Program& p, const Mapping& m, const Phase& phase, const std::vector<AxisId>& axes) {
+std::vector<AxisId> lane_axes(const ir::Program& p, const Phase& phase, const Reach& r, const std::vector<AxisId>& axes) {
   std::vector<AxisId> taken;
   for (AxisId axis : axes) {
-    if (!can_have_lanes(p, m, phase, axis)) continue;
+    if (!can_have_lanes(p, phase, r, axis)) continue;
     if (has(phase.instance_axes, axis)) {
       if (taken.empty()) return {axis};
       continue;
@@ -213,12 +210,33 @@ std::vector<AxisId> lane_axes(const ir::Program& p, const Mapping& m, const Phas
   return taken;
 }
 
+}  // namespace
+
+std::set<ValueId> values_of(const ir::Program& p, const Mapping& m, const Phase& phase) { return reach(p, m, phase).values; }
+
+bool accumulates(const Phase& phase) {
+  return std::any_of(phase.roots.begin(), phase.roots.end(),
+                     [](const Root& root) { return std::holds_alternative<AccumulateRoot>(root); });
+}
+
+place::Verdict can_have_copies(const ir::Program& p, const Mapping& m, const Phase& phase, AxisId axis) {
+  return can_have_copies(p, phase, reach(p, m, phase), axis);
+}
+
+place::Verdict can_have_lanes(const ir::Program& p, const Mapping& m, const Phase& phase, AxisId axis) {
+  return can_have_lanes(p, phase, reach(p, m, phase), axis);
+}
+
+std::vector<AxisId> lane_axes(const ir::Program& p, const Mapping& m, const Phase& phase, const std::vector<AxisId>& axes) {
+  return lane_axes(p, phase, reach(p, m, phase), axes);
+}
+
 void put_on_lanes(const ir::Program& p, Mapping& m, const Lanes& lanes) {
   for (Phase& phase : m.phases) {
     const Reach r = reach(p, m, phase);
     std::set<AxisId> on_lanes;
     if (lanes.lanes > 1)
-      for (AxisId axis : lane_axes(p, m, phase, lanes.axes)) on_lanes.insert(axis);
+      for (AxisId axis : lane_axes(p, phase, r, lanes.axes)) on_lanes.insert(axis);
     // Arrays of a worker have no room for the copies of an instance.
     bool arrays = !r.streams.empty();
     for (ValueId v : r.values)
@@ -227,7 +245,7 @@ void put_on_lanes(const ir::Program& p, Mapping& m, const Lanes& lanes) {
     std::stable_sort(all.begin(), all.end(), [&](AxisId a, AxisId b) { return p[a].name < p[b].name; });
     Lanes own = lanes;
     for (AxisId axis : all)
-      if (!can_have_copies(p, m, phase, axis) || (arrays && has(phase.instance_axes, axis))) own.tile.erase(axis);
+      if (!can_have_copies(p, phase, r, axis) || (arrays && has(phase.instance_axes, axis))) own.tile.erase(axis);
     phase.placement = place_all(phase, split_here(p, m, phase), all, own, on_lanes);
   }
 }

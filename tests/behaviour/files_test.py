@@ -129,7 +129,7 @@ class Files(ToolTest):
 
     def test_writes_that_fail_leave_nothing_behind(self):
         out = self.path / "y.npy"
-        limited = subprocess.run(["sh", "-c", f"ulimit -f 8; exec {TOOL} run transpose 'x=f32[200,200]:ones' --out y={out}"], capture_output=True)
+        limited = subprocess.run(["sh", "-c", f"ulimit -f 4096; exec {TOOL} run transpose 'x=f32[1000,1000]:ones' --out y={out}"], capture_output=True)
         self.assertEqual(limited.returncode, WRONG_INPUT, limited.stderr)
         self.assertEqual(os.listdir(self.path), [])
         for command in ("run softmax 'x=f32[3,4]:ones'", "run softmax 'x=f32[3,4]:ones' --json", "docs"):

@@ -128,6 +128,14 @@ TEST(Reuse, WhatTheFastDigitOfTheGroupDoesNotMoveIsFoundAgain) {
   EXPECT_NEAR(beyond(phase, 1, 0), 50 * 32, 100);
 }
 
+// Each name is used twice by the next.
+TEST(Reuse, LongChainsOfNamesArePricedAtOnce) {
+  std::string body = "    let a0 = group\n";
+  for (int i = 0; i < 60; ++i) body += fmt::format("    let a{} = a{} + a{}\n", i + 1, i, i);
+  const Work::Phase phase = phase_of(body + "    y[a60 * 0 + lane + group * 8] = x[lane]\n", {100, 1});
+  EXPECT_NEAR(beyond(phase, 1, 2), 100 * 32, 100);
+}
+
 TEST(Reuse, LinesOfOneSetTakeEachOthersPlace) {
   const auto read = [](int pitch) {
     return beyond(
