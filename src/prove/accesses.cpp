@@ -332,8 +332,10 @@ std::vector<Poly> element_of(Terms& terms, ir::TensorId tensor, const std::vecto
   std::vector<Poly> element;
   for (std::size_t d = 0; d < index.size(); ++d) {
     Poly linear;
-    for (std::size_t f = 0; f < index[d].size(); ++f)
-      linear = linear * (index[d].size() > 1 ? terms.extent(t.dims[d][f]) : Poly(1)) + terms.exact(index[d][f], env);
+    for (std::size_t f = 0; f < index[d].size(); ++f) {
+      const Poly weight = index[d].size() > 1 ? terms.extent(t.dims[d][f]) : Poly(1);
+      linear = linear * weight + terms.exact(index[d][f], env);
+    }
     element.push_back(linear);
   }
   return element;
@@ -355,7 +357,7 @@ std::vector<Poly> instance_facts(Terms& terms, const Env& env) {
     for (const ir::Dim& d : t.dims)
       for (const ir::Factor& f : d) has_elements = has_elements && (f.axis ? p[f.axis].program && f.offset >= 0 : f.offset >= 1);
     if (!has_elements) continue;
-    const Poly room = terms.exact(*t.contract.hi, {}) - terms.exact(*t.contract.lo, {});
+    const Poly lo = terms.exact(*t.contract.lo, {}), room = terms.exact(*t.contract.hi, {}) - lo;
     facts.push_back(room - 1);
     if (!t.contract.distinct) continue;
     Poly size(1);

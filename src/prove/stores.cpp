@@ -129,7 +129,10 @@ std::vector<Poly> differences(Terms& terms, ir::TensorId ta, const std::vector<i
   std::vector<Poly> result;
   for (std::size_t d = 0; d < std::min(a.size(), b.size()); ++d) {
     if (a[d].size() == b[d].size() && same_factors(p[ta].dims[d], p[tb].dims[d])) {
-      for (std::size_t f = 0; f < a[d].size(); ++f) result.push_back(terms.exact(a[d][f], ea) - terms.exact(b[d][f], eb));
+      for (std::size_t f = 0; f < a[d].size(); ++f) {
+        const Poly own = terms.exact(a[d][f], ea);
+        result.push_back(own - terms.exact(b[d][f], eb));
+      }
     } else {
       result.push_back(x[d] - y[d]);
     }
@@ -237,7 +240,8 @@ void check_injective(Terms& terms, const ir::Store& store, std::vector<Refusal>&
   }
   const std::vector<Poly> same = equal(differences(terms, store.tensor, store.index, here, store.tensor, store.index, there));
   for (AxisId a : open) {
-    const std::vector<Poly> apart = with(same, terms.coordinate(a, there) - terms.coordinate(a, here) - 1);
+    const Poly second = terms.coordinate(a, there);
+    const std::vector<Poly> apart = with(same, second - terms.coordinate(a, here) - 1);
     if (terms.proves(Poly(-1), apart)) continue;
     std::string message = fmt::format("{} is not proved to store each element of {} once", access, p[store.tensor].name);
     if (const auto found = meeting(terms, {store, store, here, there}, apart)) {

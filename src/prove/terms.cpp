@@ -180,8 +180,10 @@ Poly Terms::load(ValueId value, const ir::Load& l, const Env& env) {
   std::vector<Poly> args;
   for (std::size_t d = 0; d < l.index.size(); ++d) {
     Poly linear;
-    for (std::size_t f = 0; f < l.index[d].size(); ++f)
-      linear = linear * (l.index[d].size() > 1 ? extent(t.dims[d][f]) : Poly(1)) + exact(l.index[d][f], env);
+    for (std::size_t f = 0; f < l.index[d].size(); ++f) {
+      const Poly weight = l.index[d].size() > 1 ? extent(t.dims[d][f]) : Poly(1);
+      linear = linear * weight + exact(l.index[d][f], env);
+    }
     args.push_back(normal(linear));
   }
   const ir::Contract& c = t.contract;
@@ -487,6 +489,10 @@ Poly Terms::node(ValueId value, const Env& env) {
 Poly Terms::elementwise(ValueId value, const ir::Elementwise& e, const Env& env) {
   const ir::Value& v = program_[value];
   auto arg = [&](std::size_t k) { return exact(e.args[k], env); };
+  // Atoms are numbered as they are met: by the order of the arguments, not by that in which a compiler evaluates them.
+  if (is_int(v.dtype) && e.op != Op::cast)
+    for (ValueId a : e.args)
+      if (is_int(program_[a].dtype)) ring(a, env);
   switch (e.op) {
     case Op::neg:
       return -ring(e.args[0], env);
@@ -617,7 +623,7 @@ Terms::Cases Terms::cases_of(ValueId condition, bool truth, const Env& env) {
   }
   if (!is_int(program_[e->args[0]].dtype)) return unknown;
   try {
-    const Poly below = exact(e->args[1], env) - exact(e->args[0], env);  // y - x
+    const Poly x = exact(e->args[0], env), below = exact(e->args[1], env) - x;
     switch (e->op) {
       case Op::lt:
         return {{truth ? below - 1 : -below}};
