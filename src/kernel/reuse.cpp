@@ -44,7 +44,6 @@ void jump(Touched& t, double trips, double by, const Bytes& caches) {
   t.left = true;
   const auto distance = static_cast<std::int64_t>(by / line);
   const bool whole = std::fmod(by, line) == 0;
-  t.ragged = t.ragged || !whole;
   for (std::size_t level = 0; level < t.sets.size(); ++level) {
     const double sets = sets_of(level, caches);
     t.sets[level] *=
@@ -90,6 +89,7 @@ Footprint repeated(Footprint body, double trips, const std::vector<double>& adva
   for (std::size_t i = 0; i < body.size(); ++i) {
     Touched& t = body[i];
     const double by = advance[i];
+    t.ragged = t.ragged || (trips > 1 && by >= line && std::fmod(by, line) != 0);
     if (by <= std::max(t.run, line))
       grow(t, t.run + by * (trips - 1));
     else if (trips > 1)
@@ -124,6 +124,7 @@ Footprint adjoined(const Footprint& accesses, std::vector<std::size_t>& kept) {
   for (Touched& t : all) {
     t.beyond.fill(t.bytes());
     t.visit = t.run;
+    t.ragged = t.ragged || std::fmod(t.at, line) != 0;
   }
   return all;
 }

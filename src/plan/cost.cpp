@@ -15,10 +15,6 @@ constexpr double overlapping = 2, taking_turns = 1.2;
 constexpr kernel::Bytes bytes_of_a_jump = {0, 160, 256};
 constexpr double line = 64;
 
-// A line that goes past the caches in parts is read, changed and written by the memory itself, and so many lines could have gone
-// whole.
-constexpr double lines_of_a_part = 16;
-
 double together(double compute, double memory, double power) {
   return std::pow(std::pow(compute, power) + std::pow(memory, power), 1 / power);
 }
@@ -40,13 +36,13 @@ Cost cost(const std::vector<kernel::Work::Phase>& phases, const Target& t, Traff
       const bool found = all <= t.caches[level] * (level == last ? 1 : tasks);  // by a launch that follows another
       double bytes = 0;
       for (const kernel::Touched& touched : phase.footprint) {
+        // Only whole lines go past the caches.
         const double piece = touched.piece > 0 ? touched.piece : touched.visit;
-        const bool past = touched.stored && traffic.past_caches && piece >= line;
+        const bool past = touched.stored && traffic.past_caches && piece >= line && !touched.ragged;
         if (found && !(past && level == last)) continue;
         // What is stored is read first, unless it goes past the caches, which only memory sees; what would have been found in a
         // cache is read by somebody from memory then.
-        const double jumps = 1 + bytes_of_a_jump[level] / std::max(touched.visit, line) +
-                             (past && touched.ragged ? lines_of_a_part * line / piece : 0);
+        const double jumps = 1 + bytes_of_a_jump[level] / std::max(touched.visit, line);
         if (!past || level == last) bytes += touched.beyond[level] * jumps * (touched.stored && (!past || found) ? 2 : 1);
       }
       memory = std::max(memory, bytes / std::min(tasks * t.bytes_per_us[level], t.shared_per_us[level]));

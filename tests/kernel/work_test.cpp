@@ -161,6 +161,18 @@ TEST(Reuse, RowsApartGrowIntoOneRun) {
   EXPECT_EQ(touched(2000).visit, 4) << "the nearest cache does not hold eight such rows";
 }
 
+TEST(Work, LoadsWaitForStoresAtTheSamePlaceOfAPage) {
+  const auto two_rows = [](std::int64_t pitch) {
+    return phase_of(
+               "    for i in 0 .. 100\n      let a = x[i * 8 + lane]\n      y[i * 8 + lane] = a * a\n"
+               "      let b = x[s + i * 8 + lane]\n      y[s + i * 8 + lane] = b * b\n",
+               {1, pitch})
+        .cycles;
+  };
+  EXPECT_GT(two_rows(2044), two_rows(2500) + 300);
+  EXPECT_GT(two_rows(4096), two_rows(2500) + 300);
+}
+
 TEST(Work, SquaresAreTurnedAroundInRegisters) {
   const auto with = [](int copies) {
     std::string body = "    for i in 0 .. s\n";

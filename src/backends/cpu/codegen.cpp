@@ -388,21 +388,18 @@ class Writer {
     LLVMSetAlignment(LLVMBuildStore(at_.builder, ref, element(type, base, offset.ref)), 1);
   }
 
-  // What goes past the caches lies at a multiple of its size: a whole vector, else the least that can, which is what allocators
-  // and most rows keep to.
+  // What goes past the caches lies at a multiple of its size: parts of lines would take memory longer than lines through caches.
   void store(DType t, LLVMValueRef base, const Value& offset, const Value& stored, bool past_caches) {
     constexpr unsigned least = 16;
-    const unsigned whole = lanes_.count() * static_cast<unsigned>(std::max(1, byte_size(t)));
-    if (!past_caches || !offset.neighbours() || whole < least) return lanes_.store(t, base, offset, stored, nullptr);
+    const unsigned bytes = lanes_.count() * static_cast<unsigned>(std::max(1, byte_size(t)));
+    if (!past_caches || !offset.neighbours() || bytes < least) return lanes_.store(t, base, offset, stored, nullptr);
     past_caches_ = true;
     const LLVMValueRef at = LLVMBuildPtrToInt(at_.builder, element(memory_type(at_, t), base, offset.ref), i64(), "");
-    const auto aligned = [&](unsigned bytes) {
-      return LLVMBuildICmp(at_.builder, LLVMIntEQ, LLVMBuildAnd(at_.builder, at, integer(bytes - 1), ""), integer(0), "");
-    };
-    const auto past = [&](unsigned bytes) { return lanes_.store_past_caches(t, base, offset, stored, bytes), nullptr; };
-    const auto plain = [&] { return lanes_.store(t, base, offset, stored, nullptr), nullptr; };
-    const auto in_parts = [&] { return branch(aligned(least), [&] { return past(least); }, plain); };
-    branch(aligned(whole), [&] { return past(whole); }, [&] { return whole > least ? in_parts() : plain(); });
+    const LLVMValueRef beyond = LLVMBuildAnd(at_.builder, at, integer(bytes - 1), "");
+    branch(
+        LLVMBuildICmp(at_.builder, LLVMIntEQ, beyond, integer(0), ""),
+        [&] { return lanes_.store_past_caches(t, base, offset, stored, bytes), nullptr; },
+        [&] { return lanes_.store(t, base, offset, stored, nullptr), nullptr; });
   }
 
   void for_loop(const kernel::For& f) {
