@@ -23,16 +23,22 @@ Lowering::Folding Lowering::by_bits(ValueId v, Scope* s, bool both_ends) {
   const std::int64_t sign = std::int64_t{1} << (half ? 15 : 31);
   const std::int64_t infinity = number == DType::f16_ ? 0x7c00 : half ? 0x7f80 : 0x7f800000;
   const bool compared = !half && !both_ends;
-  const auto merge = [=, this](const Arguments& a, const Arguments& b, Scope* at) -> Arguments {
-    const ExprId low = compared ? b_.apply(Op::where, {b_.apply(largest ? Op::gt : Op::lt, {b[1], a[1]}), b[1], a[1]})
-                                : b_.apply(Op::minimum, {a[1], b[1]});
+  const auto joined = [=, this](const Arguments& a, const Arguments& b, ExprId low, Scope* at) -> Arguments {
     return {b_.let(*at->block, "top", b_.apply(Op::maximum, {a[0], b[0]})), b_.let(*at->block, compared ? "best" : "low", low),
             b_.let(*at->block, "high", b_.apply(Op::maximum, {a[2], b[2]}))};
+  };
+  // By bits, since numbers would leave some lanes the one zero and some the other, though neither will count.
+  const auto merge = [=, this](const Arguments& a, const Arguments& b, Scope* at) {
+    const auto bits = [&](ExprId x) { return compared ? b_.bits(without, x) : x; };
+    const ExprId low = b_.apply(Op::minimum, {bits(a[1]), bits(b[1])});
+    return joined(a, b, compared ? b_.bits(DType::f32_, low) : low, at);
   };
   const auto step = [=, this, &reduce, &r](const Arguments& state, std::size_t, Scope* at) {
     const ExprId x = half ? as_stored(element, at) : lifted(reduce, r, at)[0];
     const ExprId bits = b_.let(*at->block, "bits", b_.bits(without, x));
-    return merge(state, {b_.let(*at->block, "signed", b_.bits(with_sign, x)), compared ? x : bits, bits}, at);
+    const ExprId low = compared ? b_.apply(Op::where, {b_.apply(largest ? Op::gt : Op::lt, {x, state[1]}), x, state[1]})
+                                : b_.apply(Op::minimum, {state[1], bits});
+    return joined(state, {b_.let(*at->block, "signed", b_.bits(with_sign, x)), {}, bits}, low, at);
   };
   // What no number is beyond in the order of each of the three, so that the states of the largest and the smallest are the same.
   constexpr double beyond = std::numeric_limits<double>::infinity();
