@@ -65,8 +65,10 @@ class Inliner {
       t.value = substitute(s.value, none);
       q_.stores.push_back(std::move(t));
     }
+    // A name that nothing uses must not become that of a value that means the same after inlining: it is not printed.
+    const std::vector<bool> used = used_values(p_);
     for (const auto& [name, value] : p_.names)
-      if (!depends_on_lambda(value)) q_.names.emplace_back(name, substitute(value, none));
+      if (used[value.index] && !depends_on_lambda(value)) q_.names.emplace_back(name, substitute(value, none));
     for (const auto& [condition, where] : p_.requires_) q_.requires_.emplace_back(substitute(condition, none), where);
     return std::move(q_);
   }

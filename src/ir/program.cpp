@@ -92,6 +92,40 @@ Node map_operands(const Node& node, const std::vector<ValueId>& mapped) {
   return out;
 }
 
+std::vector<bool> used_values(const Program& p) {
+  std::vector<bool> used(p.values.size(), false);
+  std::vector<ValueId> work;
+  const auto use = [&](ValueId v) {
+    if (!used[v.index]) work.push_back(v);
+    used[v.index] = true;
+  };
+  const auto use_range = [&](AxisId axis) {
+    for (const auto& bound : {p[axis].lo, p[axis].hi})
+      if (bound) use(*bound);
+  };
+  const auto use_stream = [&](StreamId s) {
+    use_range(p[s].axis);
+    for (const Carry& c : p[s].carries) use(c.init), use(c.next);
+  };
+  for (const Store& store : p.stores) {
+    use(store.value);
+    for (const Index& index : store.index)
+      for (ValueId part : index) use(part);
+    for (std::optional<StreamId> s = store.stream; s; s = p[*s].parent) use_stream(*s);
+  }
+  while (!work.empty()) {
+    const Node& node = p[work.back()].node;
+    work.pop_back();
+    for (ValueId operand : operands(node)) use(operand);
+    if (const auto* coordinate = std::get_if<Coord>(&node)) use_range(coordinate->axis);
+    if (const auto* reduce = std::get_if<Reduce>(&node))
+      for (AxisId axis : reduce->axes) use_range(axis);
+    if (const auto* part = std::get_if<Part>(&node))
+      if (const auto* stream = std::get_if<StreamId>(&part->of)) use_stream(*stream);
+  }
+  return used;
+}
+
 std::size_t result_count(const Program& p, const Reduce& r) { return p[r.reducer].finish.results.size(); }
 
 AxisSet range_axes(const Program& p, AxisId a) {

@@ -199,6 +199,8 @@ AxisSet set_minus(const AxisSet& a, const AxisSet& b);
 std::vector<ValueId> operands(const Node& node);
 // The same node with each operand mapped.
 Node map_operands(const Node& node, const std::vector<ValueId>& mapped);
+// Per value: whether a store depends on it, by way of values, streams and the ranges of axes. What does not is not printed.
+std::vector<bool> used_values(const Program& p);
 // How many results the reducer's finish has; a Reduce with one result is that value itself.
 std::size_t result_count(const Program& p, const Reduce& r);
 // The axes that the range of `a` depends on (empty for launch-level axes).
