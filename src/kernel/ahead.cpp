@@ -1,5 +1,5 @@
-// Offsets are put together again for another group or trip and another loop; of two accesses of one line of a cache one is
-// fetched. SPDX-License-Identifier: Apache-2.0
+// Offsets are put together again for another group or trip; of two accesses of one line of a cache one is fetched.
+// SPDX-License-Identifier: Apache-2.0
 #include "kernel/ahead.h"
 
 #include <algorithm>

@@ -19,8 +19,8 @@ struct Touched {
   bool stored = false;
   double visit = 0;                  // of a run, what is touched before the access goes elsewhere,
   bool left = false;                 // as it did
-  bool ragged = false;               // to runs that lie apart by no multiple of a line,
-  double piece = 0;                  // of so many bytes each
+  bool ragged = false;               // starts inside of a line, or moves on by lines and a part of one
+  double piece = 0;                  // bytes of each of the runs that have grown into this one; 0: none have
   double pitch = 0, pitched = 1;     // so many of the runs follow each other at such a distance
   std::array<double, 2> sets{1, 1};  // of the nearest caches, in which its lines lie, where there are as many
 
