@@ -51,8 +51,9 @@ class Ahead {
     for (std::size_t first = 0; first < nests.size(); ++first) {
       const std::vector<StmtId> alike = with_range_of(nests, first);
       if (alike.size() < 2) continue;
-      const auto busiest =
-          std::max_element(alike.begin(), alike.end(), [&](StmtId a, StmtId b) { return work(loop(a)) < work(loop(b)); });
+      // Memory has most time for it where a loop neither waits for its own elements nor stores results.
+      const auto time = [&](StmtId s) { return std::pair(s != alike.front() && !stores_results(loop(s)), work(loop(s))); };
+      const auto busiest = std::max_element(alike.begin(), alike.end(), [&](StmtId a, StmtId b) { return time(a) < time(b); });
       const std::vector<StmtId> added = fetches(alike, static_cast<std::size_t>(busiest - alike.begin()));
       if (!written_) continue;
       Block& body = std::get<For>(written_->stmts[busiest->index].node).body;
@@ -65,6 +66,13 @@ class Ahead {
       if (std::holds_alternative<For>(k_[s].node) || std::holds_alternative<If>(k_[s].node)) return false;
     }
     return true;
+  }
+
+  bool stores_results(const For& loop) const {
+    return std::any_of(loop.body.begin(), loop.body.end(), [&](StmtId s) {
+      const auto* store = std::get_if<Store>(&k_[s].node);
+      return store && k_[store->ref.buffer].kind == Buffer::Kind::argument;
+    });
   }
 
   std::size_t work(const For& loop) const {

@@ -6,8 +6,9 @@
 
 namespace cosmati::kernel {
 
-// Where a group runs several loops over one range, the one that computes most gets prefetches of elements whose places follow
-// from the group and the loops. Results do not change.
+// Where a group runs several loops over one range, one of them gets prefetches of elements whose places follow from the group and
+// the loops: the one that computes most, of those between the first and what stores results if there are any. Results do not
+// change.
 void fetch_ahead(Kernel& k);
 // Whether that would add any.
 bool fetches_ahead(const Kernel& k);

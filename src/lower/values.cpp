@@ -181,13 +181,19 @@ void Lowering::emit_store(const ir::Store& store, Scope* s) {
   ValueId stored = store.value;
   if (const auto* e = std::get_if<ir::Elementwise>(&p_[stored].node))
     if (e->op == Op::cast && p_[stored].dtype == p_[store.tensor].dtype && !m_.homes.count(stored)) stored = e->args[0];
+  // All copies are evaluated before the first is stored, so that no load waits for a store at its place of another page.
+  struct Element {
+    ExprId offset, value;
+    std::optional<ExprId> guard;
+  };
   loops(axes, s, [&](Scope* inner) {
+    std::vector<Element> elements;
     each_copy(all, inner, [&] {
-      Address a = address(store.tensor, store.index, inner, false);
-      ExprId value = emit(stored, inner);
-      b_.store(*inner->block, BufferId{store.tensor.index}, a.offset, b_.cast(p_[store.tensor].dtype, value), inside(all, inner),
-               m_.past_caches);
+      const ExprId offset = address(store.tensor, store.index, inner, false).offset;
+      elements.push_back({offset, b_.cast(p_[store.tensor].dtype, emit(stored, inner)), inside(all, inner)});
     });
+    for (const Element& e : elements)
+      b_.store(*inner->block, BufferId{store.tensor.index}, e.offset, e.value, e.guard, m_.past_caches);
   });
 }
 

@@ -46,6 +46,20 @@ TEST(Ahead, TheLoopThatComputesFetchesTheNextGroupsInputAndThisOnesOutput) {
   EXPECT_EQ(count(text, "prefetch"), 2u) << text;
 }
 
+TEST(Ahead, ALoopThatStoresResultsLeavesItToOneThatDoesNot) {
+  const std::string sums =
+      "    for j in 0 .. m carry b = 0f32 gives q\n      let w = x[group * s + j * 16 + lane]\n      let d = w - r\n"
+      "      let u = b + d\n      next u\n";
+  const std::string results = "    for l in 0 .. m\n      y[group * s + l * 16 + lane] = exp(x[group * s + l * 16 + lane] - q)\n";
+  const std::string between = fetched(read + sums + results);
+  EXPECT_THAT(between, HasSubstr("prefetch x[(group + 1) * s + 16 * j]")) << between;
+  EXPECT_THAT(between, HasSubstr("prefetch_write y[group * s + 16 * j]")) << between;
+  EXPECT_EQ(count(between, "prefetch"), 2u) << between;
+  std::string none = results;
+  none.replace(none.find("- q"), 3, "- r");
+  EXPECT_THAT(fetched(read + none), HasSubstr("prefetch x[(group + 1) * s + 16 * l]"));
+}
+
 TEST(Ahead, ALineIsFetchedOnce) {
   const std::string text = fetched(
       "    for i in 0 .. m carry a = 0f32 gives r\n      let v = x[group * s + i * 16 + lane]\n      let w = x[group * s + i * "

@@ -366,7 +366,8 @@ class Writer {
               const LLVMValueRef at =
                   element(memory_type(at_, k_[p.ref.buffer].dtype), buffers_[p.ref.buffer.index], value(p.ref.offset).ref);
               const auto flag = [&](bool on) { return LLVMConstInt(LLVMInt32TypeInContext(at_.context), on, false); };
-              const LLVMValueRef soon = LLVMConstInt(LLVMInt32TypeInContext(at_.context), 3, false);
+              // Into the second cache: the nearest is full of what the loop itself uses.
+              const LLVMValueRef soon = LLVMConstInt(LLVMInt32TypeInContext(at_.context), 2, false);
               intrinsic(at_, "llvm.prefetch", {pointer()}, {at, flag(p.write), soon, flag(true)});
             }},
         k_[s].node);
