@@ -17,12 +17,12 @@ constexpr std::array chunks = {"1", "4", "16", "64", "256", "1024", "4096"};
 
 class Trial {
  public:
-  Trial(const ir::Program& program, const Target& target, const Facts& facts) : p_(program), target_(target), facts_(facts) {}
+  Trial(const ir::Program& program, const Target& target, const Facts& facts) : derived_(program, target, facts) {}
 
-  bool legal(const Knobs& knobs) const { return bool(derive(p_, target_, knobs, facts_)); }
+  bool legal(const Knobs& knobs) { return bool(derived_(knobs)); }
 
   template <class Values>
-  Choice of(const std::string& knob, const Values& values) const {
+  Choice of(const std::string& knob, const Values& values) {
     Choice choice{knob, {}, {}};
     for (const std::string_view value : values)
       if (legal({{knob, std::string(value)}})) choice.values.emplace_back(value);
@@ -30,15 +30,13 @@ class Trial {
   }
 
  private:
-  const ir::Program& p_;
-  const Target& target_;
-  const Facts& facts_;
+  Derivations derived_;
 };
 
 }  // namespace
 
 std::vector<Choice> choices(const ir::Program& p, const Target& target, const Facts& facts) {
-  const Trial trial(p, target, facts);
+  Trial trial(p, target, facts);
   std::vector<Choice> all;
   const auto add = [&](Choice choice) {
     if (choice.values.size() > 1) all.push_back(std::move(choice));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include <cosmati/error.h>
 #include <nlohmann/json.hpp>
@@ -113,20 +114,29 @@ json cost_json(const Cost& cost) {
 
 }  // namespace
 
-place::Result<Mapping> derive(const ir::Program& program, const Target& target, const Knobs& knobs, const Facts& facts) {
+place::Result<Mapping> Derivations::operator()(const Knobs& knobs) {
   if (const place::Verdict fit = values_fit(knobs); !fit) return fit.refused();
-  place::Result<Mapping> mapping = universal(program, knobs, facts.aliases);
+  Knobs of_phases;
+  std::copy_if(knobs.begin(), knobs.end(), std::inserter(of_phases, of_phases.end()),
+               [](const auto& knob) { return decides_phases(knob.first); });
+  auto known = universal_.find(of_phases);
+  if (known == universal_.end()) known = universal_.emplace(of_phases, universal(program_, of_phases, facts_.aliases)).first;
+  const place::Result<Mapping>& mapping = known->second;
   if (!mapping) return mapping;
-  const place::Result<Lanes> lanes = choose_lanes(program, *mapping, facts, target, knobs);
+  const place::Result<Lanes> lanes = choose_lanes(program_, *mapping, facts_, target_, knobs);
   if (!lanes) return lanes.refused();
-  Mapping placed = *std::move(mapping);
-  put_on_lanes(program, placed, *lanes);
+  Mapping placed = *mapping;
+  put_on_lanes(program_, placed, *lanes);
   const auto is = [&](const char* knob, const char* value) { return knobs.contains(knob) && knobs.at(knob) == value; };
   placed.past_caches = is("stores", "past_caches");
   placed.ahead = is("ahead", "group");
-  if (const place::Verdict used = all_used(program, placed, knobs); !used) return used.refused();
-  if (const place::Verdict allowed = legal(program, placed, facts, target); !allowed) return allowed.refused();
+  if (const place::Verdict used = all_used(program_, placed, knobs); !used) return used.refused();
+  if (const place::Verdict allowed = legal(program_, placed, facts_, target_); !allowed) return allowed.refused();
   return placed;
+}
+
+place::Result<Mapping> derive(const ir::Program& program, const Target& target, const Knobs& knobs, const Facts& facts) {
+  return Derivations(program, target, facts)(knobs);
 }
 
 Plan make_plan(const ir::Program& program, const std::string& text, const Target& target, const Knobs& knobs,

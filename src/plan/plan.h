@@ -2,6 +2,7 @@
 // Mapping as text; replaying derives the Mapping again and refuses when anything differs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,19 @@ struct Plan {
 
 // The mapping that the knobs give, with the rule where they are silent, or why there is none.
 place::Result<Mapping> derive(const ir::Program& program, const Target& target, const Knobs& knobs, const Facts& facts);
+// The same for several settings of one program: what few knobs decide is found once for each setting of those.
+class Derivations {
+ public:
+  Derivations(const ir::Program& program, const Target& target, const Facts& facts)
+      : program_(program), target_(target), facts_(facts) {}
+  place::Result<Mapping> operator()(const Knobs& knobs);
+
+ private:
+  const ir::Program& program_;
+  const Target& target_;
+  const Facts& facts_;
+  std::map<Knobs, place::Result<Mapping>> universal_;  // by the knobs of phases and homes
+};
 // `program` has its replaces inlined; `text` is the printed program (for the hash). Nothing is priced. Throws Error{bad_knob}.
 Plan make_plan(const ir::Program& program, const std::string& text, const Target& target, const Knobs& knobs, const Facts& facts);
 

@@ -26,8 +26,9 @@ Planner::Planner(const ir::Program& program, const std::string& text, const Targ
                  const Facts& facts, const Lower& lower, Search search)
     : name_(program.name), hash_(support::hash(text)), target_(target), facts_(facts) {
   std::size_t nodes = 0;
+  Derivations derived(program, target, facts);
   const auto add = [&](const Knobs& knobs) {
-    place::Result<Mapping> made = derive(program, target, knobs, facts);
+    place::Result<Mapping> made = derived(knobs);
     if (!made) {
       refusals_.push_back({knobs, made.refused()});
       return;

@@ -678,6 +678,10 @@ class Universal {
 
 }  // namespace
 
+bool decides_phases(const std::string& knob) {
+  return knob.starts_with("home.") || knob.starts_with("split.") || knob.starts_with("accumulate.");
+}
+
 place::Result<Mapping> universal(const ir::Program& program, const Knobs& knobs, const Aliases& aliases) {
   for (const auto& [name, value] : knobs) {
     if (!name.starts_with("home.")) continue;

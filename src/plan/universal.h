@@ -15,6 +15,9 @@ namespace cosmati::plan {
 // Pairs (in, out) of tensors that are exactly the same memory at launch.
 using Aliases = std::set<std::pair<ir::TensorId, ir::TensorId>>;
 
+// Whether a knob decides about phases and homes; universal() reads no other.
+bool decides_phases(const std::string& knob);
+
 // `program` has its replaces inlined. Refused: homes and splits that are impossible. Throws Error{not_supported} for a program
 // that no mapping can run.
 place::Result<Mapping> universal(const ir::Program& program, const Knobs& knobs, const Aliases& aliases);
