@@ -35,7 +35,7 @@ LAYERS = {
 }
 # What launches need beyond their layers, and of the backends: a package runs without LLVM and isl.
 RUNTIME = {"plan/facts.h"}
-NATIVE = "backends/native/"
+NATIVE = ("backends/native/", "backends/gpu/")
 # Beside the public headers, tools read the signature of a program and the elements of arrays, and draw random ones.
 TOOLS = {"language/source.h", "ops/ops.h", "support/distinct.h", "support/memory.h", "support/read_file.h", "support/suggest.h"}
 

@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
 
   CLI::App* emit = app.add_subcommand("emit", "Print what a program becomes at these arguments");
   add_invocation(emit, invocation);
-  emit->add_option("--as", as, "the level (default kernel)")->type_name("tile|kernel|llvm|asm");
+  emit->add_option("--as", as, "the level (default kernel)")->type_name("tile|kernel|llvm|asm|cuda");
   emit->footer(std::string("\n") + argument_help + "\nExample:\n  cosmati emit softmax 'x=f32[8,64]:zeros' --as asm\n\n" +
                exit_help);
 

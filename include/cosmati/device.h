@@ -21,18 +21,20 @@ class Stream;
 class Buffer;
 
 // A handle; copies are the same device. Thread-safe.
-// cpu: compiled code. sim: the kernel IR simulator. oracle: the meaning itself, in float64.
+// cpu: compiled code. cuda: a GPU. sim: the kernel IR simulator. oracle: the meaning itself, in float64.
 class COSMATI_API Device {
  public:
   static Device pick();                          // as named(COSMATI_DEVICE) where that is set, else the CPU
-  static Device named(const std::string& name);  // "cpu", "sim", "oracle"; throws Error{backend_absent, bad_argument}
+  static Device named(const std::string& name);  // "cpu", "cuda", "sim", "oracle"; throws Error{backend_absent, bad_argument}
   // A launch is cut into at most `threads` tasks at once (0: COSMATI_THREADS, else one for each core), which run on a pool that
   // the process shares, the calling thread included, or on the caller's executor. The floating-point control state of every
   // thread is left as it was. Every build has this device, and packages run on it; only a Function, which compiles for it, needs
   // LLVM. Throws Error{bad_argument} for a number of threads that is no such number.
   static Device cpu(int threads = 0);
   static Device cpu(Executor executor, int threads = 0);
-  static Device cuda(int index = 0);  // throws Error{backend_absent}: no build has it yet
+  // A GPU of the CUDA driver. Arrays of a launch may lie in its memory, or in the host's: from there they are moved for the
+  // launch and results moved back. Throws Error{backend_absent} where there is no driver, no NVRTC or no such device.
+  static Device cuda(int index = 0);
   static Device sim();
   static Device oracle();
 
@@ -57,7 +59,7 @@ class COSMATI_API Device {
 };
 
 // Launches put on one stream run in that order. A handle; copies are the same stream. Thread-safe.
-// On cpu, sim and oracle a launch has finished when the call returns.
+// A launch has finished when the call returns.
 class COSMATI_API Stream {
  public:
   void wait() const;  // returns when everything put on it has finished
@@ -85,8 +87,8 @@ class COSMATI_API Buffer {
 
  private:
   friend class Device;
-  Buffer(std::unique_ptr<void, void (*)(void*)> data, std::size_t bytes) : data_(std::move(data)), bytes_(bytes) {}
-  std::unique_ptr<void, void (*)(void*)> data_;
+  Buffer(std::unique_ptr<void, std::function<void(void*)>> data, std::size_t bytes) : data_(std::move(data)), bytes_(bytes) {}
+  std::unique_ptr<void, std::function<void(void*)>> data_;
   std::size_t bytes_;
 };
 

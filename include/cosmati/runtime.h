@@ -119,7 +119,7 @@ class COSMATI_API Function {
   std::string plan(const Arguments& arguments) const;                         // as Kernel::plan
   std::string explain(const Arguments& arguments) const;                      // as Kernel::explain
   std::string picture(const Arguments& arguments) const;                      // an SVG: which worker owns which element
-  std::string emit(const Arguments& arguments, const std::string& as) const;  // as: "tile", "kernel", "llvm", "asm"
+  std::string emit(const Arguments& arguments, const std::string& as) const;  // as: "tile", "kernel", "llvm", "asm", "cuda"
 
   std::size_t compiles() const;  // compilations of this function so far: neither memory nor the disk cache had the kernel
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "backends/cpu/cpu.h"
+#include "backends/cuda/cuda.h"
 #include "backends/registry.h"
 #include "language/source.h"
 #include "library/environment.h"
@@ -110,6 +111,12 @@ std::string Function::picture(const Arguments& arguments) const {
 std::string Function::emit(const Arguments& arguments, const std::string& as) const {
   const auto [bound, facts, shape] = impl_->sketch(runtime::match(impl_->signature(), arguments));
   if (as == "tile") return language::print(bound.instance->program);
+  if (as == "cuda") {  // whatever device there is
+    const ir::Program& program = bound.instance->inlined;
+    const plan::Plan on_gpu = plan::make_plan(program, "", plan::target_named("cuda"),
+                                              {impl_->options.knobs.begin(), impl_->options.knobs.end()}, facts);
+    return cuda::source(kernel::expand(impl_->kernels.lowered(*bound.instance, on_gpu)));
+  }
   const kernel::Kernel k = impl_->kernels.lowered(*bound.instance, impl_->kernels.planned(*bound.instance, facts, shape));
   if (as == "kernel") return kernel::print(k);
   if (as == "llvm" || as == "asm") {
@@ -120,7 +127,7 @@ std::string Function::emit(const Arguments& arguments, const std::string& as) co
     return cpu::emit(kernel::expand(k, cpu::native()), as);
   }
   throw Error(ErrorCode::bad_argument, {}, fmt::format("a program is not emitted as `{}`", as),
-              "the forms are tile, kernel, llvm, asm");
+              "the forms are tile, kernel, llvm, asm, cuda");
 }
 
 std::size_t Function::compiles() const { return impl_->kernels.compiles(); }

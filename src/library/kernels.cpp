@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "backends/cpu/cpu.h"
+#include "backends/cuda/cuda.h"
 #include "library/build_id.h"
 #include "library/cache_entry.h"
 #include "library/judge.h"
@@ -272,6 +273,8 @@ std::shared_ptr<const Kernel::Impl> Kernels::compile(const Wanted& wanted, const
     made->image.interface = interface_of(k);
     if (device.kind == Device::Impl::Kind::sim) {
       made->executable = kernel::simulate(expanded);
+    } else if (device.kind == Device::Impl::Kind::cuda) {
+      made->executable = cuda::compile(expanded, *device.gpu);
     } else {
       const cpu::Object object = cpu::compile_object(expanded, "cosmati_" + support::hash128(key));
       made->executable = cpu::load(made->image.interface, object, device.cpu);

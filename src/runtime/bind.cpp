@@ -98,10 +98,8 @@ std::vector<ir::ValueId> deciding(const ir::Program& p) {
   return roots;
 }
 
-bool has_contracts(const ir::Program& p) {
-  return std::any_of(p.tensors.begin(), p.tensors.end(), [](const ir::Tensor& t) {
-    return t.access != ir::Access::out && (t.contract.lo || t.contract.hi || t.contract.sorted || t.contract.distinct);
-  });
+bool has_contract(const ir::Tensor& t) {
+  return t.access != ir::Access::out && (t.contract.lo || t.contract.hi || t.contract.sorted || t.contract.distinct);
 }
 
 // Whether each parameter is given what it takes.
@@ -270,7 +268,7 @@ std::shared_ptr<const Instance> Instances::get(const language::Binding& binding)
     proofs_.program(made->program);
     made->inlined = ir::inline_replaces(made->program);
     made->narrows = ir::narrows_integers(made->program);
-    made->contracts = has_contracts(made->program);
+    made->contracts = std::any_of(made->program.tensors.begin(), made->program.tensors.end(), has_contract);
     made->decides = scalars_behind(made->program, deciding(made->program));
     return made;
   });
@@ -336,9 +334,22 @@ Bound bind(const Instances& instances, Matched matched, BindOptions options) {
   }
   if (options.read_data) {
     bound.aliases = check_memory(p, instances.proofs(), bound.inputs.tensors);
-    oracle::check_contracts(p, bound.inputs);
+    check_contracts(p, bound.inputs, options.gpu);
   }
   return bound;
+}
+
+void check_contracts(const ir::Program& p, oracle::Inputs inputs, const gpu::Gpu* gpu) {
+  std::vector<std::vector<char>> copies;
+  for (std::size_t t = 0; gpu && t < p.tensors.size(); ++t) {
+    TensorView& view = inputs.tensors[t];
+    if (!has_contract(p.tensors[t]) || view.elements() == 0 || !gpu->holds(view.data)) continue;
+    const Reach reach = reach_of(view);
+    copies.emplace_back(static_cast<std::size_t>(reach.hi - reach.lo));
+    gpu->read(copies.back().data(), static_cast<const char*>(view.data) + reach.lo, copies.back().size());
+    view.data = copies.back().data() - reach.lo;
+  }
+  oracle::check_contracts(p, inputs);
 }
 
 }  // namespace cosmati::runtime

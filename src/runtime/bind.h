@@ -10,6 +10,7 @@
 #include <cosmati/launch.h>
 #include <cosmati/program.h>
 
+#include "backends/gpu/gpu.h"
 #include "ir/program.h"
 #include "language/source.h"
 #include "oracle/oracle.h"
@@ -68,9 +69,13 @@ struct BindOptions {
   bool missing_outputs = false;
   bool read_data = true;
   const Extents* extents = nullptr;  // of axes that no argument gives
+  const gpu::Gpu* gpu = nullptr;     // in whose memory arrays may lie
 };
 Bound bind(const Instances& instances, Matched matched, BindOptions options);
 Bound bind(const Instances& instances, const Arguments& arguments, BindOptions options);
+
+// Contracts and requires, of data wherever it lies: what a GPU holds is read from there. Throws Error{contract_broken}.
+void check_contracts(const ir::Program& p, oracle::Inputs inputs, const gpu::Gpu* gpu);
 
 // A scalar argument as the parameter's dtype. Throws Error{bad_argument} where it does not fit.
 ops::Scalar convert(const Argument& argument, const ir::Scalar& parameter);

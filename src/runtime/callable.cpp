@@ -10,10 +10,10 @@ std::shared_ptr<const Prepared> Callable::prepare(Matched matched) {
   thread_local Form form;
   form_of(matched, form);
   if (auto known = table_.find(form, matched)) {
-    known->check_contracts(matched);
+    known->check_contracts(matched, device.impl()->gpu.get());
     return known;
   }
-  const Bound bound = bind(instances, matched, {});
+  const Bound bound = bind(instances, matched, {.gpu = device.impl()->gpu.get()});
   auto kernel = kernel_of(bound, facts_of(bound.inputs.tensors, bound.aliases));
   auto made = std::make_shared<const Prepared>(form, bound, matched, std::move(kernel));
   table_.keep(made);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -13,13 +14,6 @@
 #include "support/memory.h"
 
 namespace cosmati {
-namespace {
-
-constexpr std::align_val_t alignment{runtime::memory_alignment};
-
-void free_memory(void* data) { ::operator delete(data, alignment); }
-
-}  // namespace
 
 Device Device::pick() {
   const char* wanted = std::getenv("COSMATI_DEVICE");
@@ -32,7 +26,7 @@ Device Device::named(const std::string& name) {
   if (name == "sim") return sim();
   if (name == "oracle") return oracle();
   if (name == "cuda") return cuda();
-  throw Error(ErrorCode::bad_argument, {}, fmt::format("there is no device {}", name), "the devices are cpu, sim, oracle");
+  throw Error(ErrorCode::bad_argument, {}, fmt::format("there is no device {}", name), "the devices are cpu, cuda, sim, oracle");
 }
 
 Device Device::cpu(int threads) { return cpu(Executor{}, threads); }
@@ -46,9 +40,11 @@ Device Device::cpu(Executor executor, int threads) {
 }
 
 Device Device::cuda(int index) {
-  throw Error(ErrorCode::backend_absent, {},
-              fmt::format("the device cuda:{} is not available: this build of cosmati has no CUDA backend", index),
-              "run on cpu, sim or oracle");
+  std::shared_ptr<const gpu::Gpu> gpu = gpu::Gpu::at(index);
+  const runtime::Allocator memory = {[gpu](std::size_t bytes) { return gpu->allocate(bytes); },
+                                     [gpu](void* data) { gpu->free(data); }};
+  return Device(
+      std::make_shared<Impl>(Impl{Impl::Kind::cuda, "cuda", {}, std::move(gpu), std::make_shared<runtime::ScratchPool>(memory)}));
 }
 
 Device Device::sim() { return Device(std::make_shared<Impl>(Impl{Impl::Kind::sim, "sim"})); }
@@ -75,8 +71,16 @@ Stream Device::adopt(void*) const {
 void Stream::wait() const {}
 
 Buffer Device::allocate(std::size_t bytes) const {
-  if (bytes <= static_cast<std::size_t>(support::machine_memory())) {
-    if (void* data = ::operator new(bytes > 0 ? bytes : 1, alignment, std::nothrow)) return Buffer({data, free_memory}, bytes);
+  try {
+    if (impl_->gpu) {
+      const std::shared_ptr<const gpu::Gpu> gpu = impl_->gpu;
+      return Buffer({gpu->allocate(bytes), [gpu](void* data) { gpu->free(data); }}, bytes);
+    }
+    if (bytes <= static_cast<std::size_t>(support::machine_memory())) {
+      const runtime::Allocator host = runtime::host_memory();
+      return Buffer({host.allocate(std::max<std::size_t>(bytes, 1)), host.free}, bytes);
+    }
+  } catch (const std::bad_alloc&) {
   }
   throw Error(ErrorCode::bad_argument, {}, fmt::format("the device {} has no {} bytes of memory", name(), bytes));
 }

@@ -5,6 +5,7 @@
 
 #include <cosmati/device.h>
 
+#include "backends/gpu/gpu.h"
 #include "backends/native/native.h"
 #include "kernel/launch.h"
 #include "runtime/scratch.h"
@@ -12,9 +13,10 @@
 namespace cosmati {
 
 struct Device::Impl {
-  enum class Kind : std::uint8_t { oracle, sim, cpu } kind;
+  enum class Kind : std::uint8_t { oracle, sim, cpu, cuda } kind;
   std::string name;
   native::Options cpu = {};
+  std::shared_ptr<const gpu::Gpu> gpu = nullptr;  // cuda
   std::shared_ptr<runtime::ScratchPool> scratch = std::make_shared<runtime::ScratchPool>();
 };
 

@@ -58,7 +58,7 @@ std::shared_ptr<const Prepared> same_kernel(Callable& callable, const Prepared& 
                                             runtime::Matched matched) {
   runtime::Form form;
   runtime::form_of(matched, form);
-  const runtime::Bound bound = runtime::bind(callable.instances, matched, {});
+  const runtime::Bound bound = runtime::bind(callable.instances, matched, {.gpu = callable.device.impl()->gpu.get()});
   const std::string& name = before.kernel()->image.name;
   if (bound.instance != before.instance())
     throw Error(ErrorCode::bad_argument, callable.signature().where,
@@ -112,7 +112,7 @@ void Launch::rebind(const Arguments& arguments) {
     if (form != prepared->form() || !prepared->fits(matched))
       prepared = same_kernel(*impl.callable, *impl.prepared, impl.matched, matched);
     else if (contracts)
-      prepared->check_contracts(matched);
+      prepared->check_contracts(matched, impl.callable->device.impl()->gpu.get());
     kernel::Launch launch = prepared->pattern();
     prepared->fill(matched, launch);
     runtime::Scratch own;

@@ -151,8 +151,8 @@ oracle::Inputs Prepared::inputs(Matched matched) const {
   return inputs;
 }
 
-void Prepared::check_contracts(Matched matched) const {
-  if (has_contracts()) oracle::check_contracts(instance_->program, inputs(matched));
+void Prepared::check_contracts(Matched matched, const gpu::Gpu* gpu) const {
+  if (has_contracts()) runtime::check_contracts(instance_->program, inputs(matched), gpu);
 }
 
 void Prepared::fill(Matched matched, kernel::Launch& launch) const {

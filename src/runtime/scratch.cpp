@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "support/fork.h"
 
@@ -25,10 +26,15 @@ Scratch::~Scratch() {
   if (data_) pool_->give({data_, bytes_});
 }
 
-ScratchPool::ScratchPool() { idle_.reserve(idle_blocks + 1); }
+Allocator host_memory() {
+  return {[](std::size_t bytes) { return ::operator new(bytes, alignment); },
+          [](void* data) { ::operator delete(data, alignment); }};
+}
+
+ScratchPool::ScratchPool(Allocator from) : from_(std::move(from)) { idle_.reserve(idle_blocks + 1); }
 
 ScratchPool::~ScratchPool() {
-  for (const Block& block : idle_) ::operator delete(block.data, alignment);
+  for (const Block& block : idle_) from_.free(block.data);
 }
 
 ScratchPool::Block ScratchPool::take(std::size_t bytes) {
@@ -43,7 +49,7 @@ ScratchPool::Block ScratchPool::take(std::size_t bytes) {
       return block;
     }
   }
-  return {::operator new(bytes, alignment), bytes};
+  return {from_.allocate(bytes), bytes};
 }
 
 void ScratchPool::give(Block block) noexcept {
@@ -51,7 +57,7 @@ void ScratchPool::give(Block block) noexcept {
   idle_.push_back(block);  // there is room
   idle_bytes_ += block.bytes;
   while (idle_bytes_ > idle_limit || idle_.size() > idle_blocks) {
-    ::operator delete(idle_.front().data, alignment);
+    from_.free(idle_.front().data);
     idle_bytes_ -= idle_.front().bytes;
     idle_.erase(idle_.begin());
   }

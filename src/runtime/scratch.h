@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -35,11 +36,18 @@ class Scratch {
   std::size_t bytes_ = 0;
 };
 
+// Where blocks are from.
+struct Allocator {
+  std::function<void*(std::size_t bytes)> allocate;  // throws std::bad_alloc
+  std::function<void(void*)> free;                   // never throws
+};
+Allocator host_memory();
+
 // Idle blocks, up to a number and a sum of bytes; the longest idle are freed first. Thread-safe.
 class ScratchPool {
  public:
   static constexpr std::size_t idle_limit = std::size_t{256} << 20, idle_blocks = 32;
-  ScratchPool();
+  explicit ScratchPool(Allocator from = host_memory());
   ~ScratchPool();
 
  private:
@@ -51,6 +59,7 @@ class ScratchPool {
   Block take(std::size_t bytes);
   void give(Block block) noexcept;
 
+  Allocator from_;
   std::vector<Block> idle_;  // oldest first
   std::size_t idle_bytes_ = 0;
 };

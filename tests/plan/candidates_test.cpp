@@ -8,20 +8,15 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <random>
 #include <set>
 
 #include "backends/registry.h"
-#include "library/judge.h"
-#include "library/proofs.h"
-#include "library/random_inputs.h"
 #include "lower/lower.h"
 #include "plan/choices.h"
 #include "plan/planner.h"
-#include "runtime/bind.h"
-#include "runtime/kernel.h"
+#include "tests/subject.h"
 
 namespace cosmati::plan {
 namespace {
@@ -35,100 +30,15 @@ bool has_cpu() {
   return false;
 }
 
-// A program at small arguments that leave a tail everywhere.
-struct Subject {
-  Program program;
-  std::shared_ptr<const runtime::Instance> instance;
-  library::OwnedInputs before;
-  Facts facts;
-  kernel::Shape shape;
-  library::Reference reference;
-  std::vector<Knobs> candidates;
-
-  explicit Subject(Program of) : program(std::move(of)) {
-    const runtime::Instances instances(program, library::proofs());
-    instance = instances.get(language::sample_bindings(program.source().signature()).at(0));
-    const ir::Program& p = instance->program;
-    for (std::uint64_t attempt = 0; attempt < 20000; ++attempt) {
-      auto drawn = library::random_inputs(p, seed * 100'000 + attempt, 21);
-      if (!drawn || !ragged(drawn->inputs)) continue;
-      before = std::move(*drawn);
-      break;
-    }
-    if (before.storage.empty()) throw std::runtime_error(p.name + " has no arguments with ragged tails");
-    facts = runtime::relied_on(runtime::facts_of(before.inputs.tensors, {}), before.inputs.tensors);
-    shape = runtime::shape_of(instance->program, before.inputs);
-    reference = library::reference(p, before.inputs);
-    const Planner planner(
-        instance->inlined, "text", example_target(), {{"lanes", "8"}}, facts,
-        [&](const Mapping& mapping) { return kernel::expand(lower::lower(instance->inlined, mapping, facts)); },
-        Planner::Search::all);
-    for (std::size_t i = 0; i < planner.size(); ++i) candidates.push_back(planner.knobs(i));
-  }
-
-  // At least three instances, and over every axis of dimensions beside them, where the caller chooses its extent, more elements
-  // than one vector of eight and no multiple of it.
-  bool ragged(const oracle::Inputs& inputs) const {
-    const ir::Program& p = instance->program;
-    std::int64_t instances = 1, points = 1;
-    bool tails = true, any = false;
-    for (std::size_t a = 0; a < p.axes.size(); ++a) {
-      const std::int64_t extent = inputs.extents[a];
-      points *= std::max<std::int64_t>(1, extent);
-      if (p.axes[a].program) instances *= extent;
-      if (p.axes[a].hi || p.axes[a].piece || !p.axes[a].in_dims) continue;
-      any = any || extent > 8;
-      tails = tails && extent > 0 && extent % 8 != 0;
-    }
-    for (const TensorView& view : inputs.tensors) tails = tails && view.elements() > 0;
-    return instances >= 3 && tails && (any || p.axes.size() < 2) && points <= 60'000;
-  }
-
-  Arguments arguments(library::OwnedInputs& own) const {
-    const ir::Program& p = instance->program;
-    Arguments list;
-    for (std::size_t t = 0; t < p.tensors.size(); ++t) {
-      own.inputs.tensors[t].data = own.storage[t].data();
-      list.emplace_back(p.tensors[t].name, own.inputs.tensors[t]);
-    }
-    for (std::size_t s = 0; s < p.scalars.size(); ++s) {
-      if (p.scalars[s].fallback) continue;
-      if (is_float(p.scalars[s].dtype))
-        list.emplace_back(p.scalars[s].name, own.inputs.scalars[s].f);
-      else
-        list.emplace_back(p.scalars[s].name, own.inputs.scalars[s].i);
-    }
-    return list;
-  }
-
-  // The bytes of the outputs, which are poison before; judged.
-  std::vector<std::vector<char>> run(const Function& f, const std::string& what) const {
-    library::OwnedInputs own = before;
-    const ir::Program& p = instance->program;
-    for (std::size_t t = 0; t < p.tensors.size(); ++t)
-      if (p.tensors[t].access == ir::Access::out) std::memset(own.storage[t].data(), 0xff, own.storage[t].size());
-    f(arguments(own));
-    std::vector<TensorView> got;
-    std::vector<std::vector<char>> bytes;
-    for (std::size_t t = 0; t < p.tensors.size(); ++t)
-      if (p.tensors[t].access != ir::Access::in) {
-        got.push_back(own.inputs.tensors[t]);
-        bytes.push_back(own.storage[t]);
-      }
-    for (const Judgement& j : library::judge(p, reference, got))
-      EXPECT_TRUE(j.ok) << p.name << " " << what << ": " << j.output << " is " << j.got << ", not " << j.expected;
-    return bytes;
-  }
-};
-
-const std::vector<Subject>& subjects() {
-  static const std::vector<Subject> made = [] {
-    std::vector<Subject> all;
-    for (const Program& program : load_all("tests/programs/language_page.tile")) all.emplace_back(program);
-    for (const std::string& name : shipped_programs()) all.emplace_back(load(name));
-    return all;
-  }();
-  return made;
+// The candidates of the planner for it.
+std::vector<Knobs> candidates_of(const Subject& subject) {
+  const Planner planner(
+      subject.instance->inlined, "text", example_target(), {{"lanes", "8"}}, subject.facts,
+      [&](const Mapping& mapping) { return kernel::expand(lower::lower(subject.instance->inlined, mapping, subject.facts)); },
+      Planner::Search::all);
+  std::vector<Knobs> all;
+  for (std::size_t i = 0; i < planner.size(); ++i) all.push_back(planner.knobs(i));
+  return all;
 }
 
 std::string text_of(const Knobs& knobs) {
@@ -158,7 +68,7 @@ TEST(Candidates, EachIsRightOnEveryDevice) {
   std::size_t ran = 0, programs = 0;
   for (const Subject& subject : subjects()) {
     const Program& program = subject.program;
-    std::vector<Knobs> candidates = subject.candidates;
+    std::vector<Knobs> candidates = candidates_of(subject);
     std::shuffle(candidates.begin() + 1, candidates.end(), random);
     if (!all && candidates.size() > sampled) candidates.resize(sampled);
     ++programs;
@@ -183,7 +93,8 @@ TEST(Candidates, APlanReplaysExactly) {
     const Program& program = subject.program;
     library::OwnedInputs own = subject.before;
     const Arguments arguments = subject.arguments(own);
-    const Function first(program, device, options_of(subject.candidates[seed % subject.candidates.size()]));
+    const std::vector<Knobs> candidates = candidates_of(subject);
+    const Function first(program, device, options_of(candidates[seed % candidates.size()]));
     Options replay = options_of({});
     replay.plan = first.plan(arguments);
     const Function second(program, device, replay);
@@ -209,7 +120,7 @@ TEST(Candidates, AllAreAmongTheChoicesOfWhoSearches) {
       const std::size_t dot = choice.knob.find('.');
       rows.insert(dot == std::string::npos ? choice.knob : choice.knob.substr(0, dot + 1));
     }
-    for (const Knobs& knobs : subject.candidates)
+    for (const Knobs& knobs : candidates_of(subject))
       for (const auto& [knob, value] : knobs)
         if (values.contains(knob))
           EXPECT_TRUE(values[knob].contains(value)) << subject.program.name() << " " << knob << "=" << value;

@@ -211,8 +211,7 @@ TEST(view, knows_the_elements_it_may_reach) {
 }
 
 TEST(device, an_absent_gpu_is_a_clear_error) {
-  EXPECT_THAT(refusal(ErrorCode::backend_absent, [] { Device::cuda(0); }), testing::HasSubstr("cuda:0 is not available"));
-  EXPECT_THAT(refusal(ErrorCode::backend_absent, [] { Device::named("cuda"); }), testing::HasSubstr("no CUDA backend"));
+  EXPECT_THAT(refusal(ErrorCode::backend_absent, [] { Device::cuda(1000); }), testing::HasSubstr("cuda:1000 is not available"));
   EXPECT_THAT(refusal(ErrorCode::bad_argument, [] { (void)Device::sim().adopt(nullptr); }), testing::HasSubstr("driver streams"));
   EXPECT_THAT(refusal(ErrorCode::bad_argument, [] { (void)Device::sim().adopt([](int, const std::function<void(int)>&) {}); }),
               testing::HasSubstr("executor"));

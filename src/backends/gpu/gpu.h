@@ -1,0 +1,45 @@
+// A GPU: its memory, and compiled code that runs on it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernel/kernel.h"
+#include "kernel/launch.h"
+
+namespace cosmati::gpu {
+
+// The processor with its compute capability. The driver is present.
+std::string description();
+
+// A device whose context is held as long as this lives. Thread-safe; the context that is current where it is called stays so.
+class Gpu : public std::enable_shared_from_this<Gpu> {
+ public:
+  static std::shared_ptr<const Gpu> at(int index);  // throws Error{backend_absent}
+  ~Gpu();
+
+  // What code is compiled for, like sm_90.
+  const std::string& architecture() const;
+
+  // Memory of the device. Throws std::bad_alloc.
+  void* allocate(std::size_t bytes) const;
+  void free(void* memory) const noexcept;
+  bool holds(const void* memory) const;  // whether it is memory of a device, which the host cannot read
+  void read(void* to, const void* from, std::size_t bytes) const;
+  void write(void* to, const void* from, std::size_t bytes) const;
+
+  // An image with one function a phase, by these names, whose parameters are the kernel's params, the number of groups and the
+  // kernel's buffers. Arrays of a launch may lie in the device's memory or in the host's, from where they are moved and to where
+  // results come back.
+  std::unique_ptr<kernel::Executable> load(const kernel::Kernel& k, const std::string& image,
+                                           const std::vector<std::string>& functions) const;
+
+ private:
+  struct State;
+  explicit Gpu(std::unique_ptr<const State> state);
+  std::unique_ptr<const State> state_;
+};
+
+}  // namespace cosmati::gpu
