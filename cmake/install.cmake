@@ -11,6 +11,7 @@ foreach(header ${runtime_headers})
 endforeach()
 install(FILES ${runtime_files} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/cosmati COMPONENT runtime)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+install(FILES docs/language.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(TARGETS cosmati_runtime_only EXPORT cosmatiRuntimeTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         LIBRARY COMPONENT runtime NAMELINK_COMPONENT runtime)
 

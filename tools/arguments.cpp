@@ -239,6 +239,9 @@ Bindings::Bindings(const Program& program, const std::vector<std::string>& texts
     } else {
       s->array = read_array(value, signature, s->parameter, notes_);
       if (s->parameter.kind != Kind::in) s->array = dense_copy(s->array.view, name);
+      if (s->parameter.kind == Kind::out)
+        notes_.push_back(
+            fmt::format("{} gives {} its shape and stays as it is: --out {}=FILE writes the result", value, name, name));
     }
   }
   for (const Slot& s : slots_) {

@@ -29,6 +29,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr int samples = 5;
 constexpr double sample_s = 0.025;
+constexpr double enough_of_cores = 0.6;  // of what as many cores as threads would do; shared units take some of it
 constexpr std::int64_t unknown_cache = std::int64_t{64} << 20;  // taken for the last level where the system does not tell
 
 Json json_of(const Measured& m) { return {{"median", m.median}, {"low", m.low}, {"high", m.high}}; }
@@ -117,6 +118,7 @@ class Calibration {
     profile["load_after"] = load();
     return profile;
   }
+  bool busy() const { return busy_; }
 
  private:
   static std::string now() {
@@ -201,6 +203,7 @@ class Calibration {
     for (const Operation& operation : operations) {
       const Program program = chain(operation.expression, operation.times);
       std::string line;
+      double alone = 0;  // by one thread
       for (int threads : counts_.size() > 1 ? std::vector{1, counts_.back()} : std::vector{1}) {
         const std::int64_t rows_of_data = 128 * threads, columns = 256;
         const Measured us = step([&] { return launch_us(program, Device::cpu(threads), rows_of_data, columns); });
@@ -209,6 +212,10 @@ class Calibration {
         rows.push_back({{"operation", operation.name}, {"dtype", "f32"}, {"threads", threads}, {"per_ns", json_of(per_ns)}});
         line += fmt::format("{}{:.2f} per ns by {} thread{}", line.empty() ? "" : ", ", per_ns.median, threads,
                             threads == 1 ? "" : "s");
+        if (threads == 1)
+          alone = per_ns.median;
+        else
+          busy_ = busy_ || per_ns.median < enough_of_cores * alone * threads;
       }
       report_.line(fmt::format("{} of f32: {}", operation.name, line));
     }
@@ -217,6 +224,7 @@ class Calibration {
 
   Report& report_;
   const std::vector<int> counts_;
+  bool busy_ = false;  // something else had cores meanwhile
   int done_ = 0, steps_ = 1;
   Progress progress_{"calibrating"};
 };
@@ -237,7 +245,13 @@ void calibrate(const std::string& save, Report& report) {
       throw Error(ErrorCode::bad_file, Where{folder.string(), 0, 0}, "the folder cannot be made: " + problem.message());
   }
   require_writable(file);
-  const Json profile = Calibration(report).run();
+  Calibration calibration(report);
+  const Json profile = calibration.run();
+  if (calibration.busy())
+    report.note(
+        "all cores together computed hardly faster than one: something else was running, and plans will be priced by that. "
+        "Calibrate again on an idle machine, or delete " +
+        file);
   write_text(file, profile.dump(1) + "\n");
   report.line("saved " + file);
   report.object() = {{"file", file}, {"profile", profile}};

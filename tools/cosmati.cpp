@@ -118,7 +118,9 @@ int main(int argc, char** argv) {
   add_repeated(run, "--out", run_options.outs, "write a tensor to a .npy file", "name=F.npy");
   add_repeated(run, "--probe", run_options.probes, "write the oracle's float64 value of a name of the program", "NAME=F.npy");
   run->add_flag("--check", run_options.check, "hold every output against the oracle: check name max_abs max_rel bound ok");
-  run->add_flag("--time", run_options.time, "time the program beside a copy of the same bytes");
+  run->add_flag("--time", run_options.time,
+                "time the program and a memcpy of as many bytes as it reads and writes, in turns, on as many threads, on the "
+                "same arrays again and again: time US copy US ratio (ours over the copy's)");
   run->footer(std::string("\n") + argument_help +
               "\nExamples:\n"
               "  cosmati run softmax 'x=f32[37,1537]:normal' --check --time\n"
@@ -143,7 +145,12 @@ int main(int argc, char** argv) {
       std::string(
           "\nA phase gives each of its axes as digits (resource, stride, extent): grid, spread over the workers; lane, next to\n"
           "each other in a vector; reg, next to each other in registers; step, one after the other in a loop. `home` says where\n"
-          "a value is kept, `streaming` whether reductions were joined, `domain` for which arguments the plan holds.\n\n") +
+          "a value is kept, `streaming` whether reductions were joined, `domain` for which arguments the plan holds. Prices "
+          "order\n"
+          "candidates and do not foretell times: the first within 15 % of the cheapest is chosen, so that many shapes share a "
+          "plan,\n"
+          "and those that come `next` may be cheaper by as much. `not tried`: there was no time to price them; `tune` tries "
+          "them.\n\n") +
       argument_help +
       "\nExamples:\n  cosmati plan softmax 'x=f32[1024,4096]:zeros'\n  cosmati plan softmax x=x.npy --save p.json\n"
       "  cosmati plan softmax 'x=f32[4,40]:zeros' --svg softmax.svg\n\n" +
@@ -188,10 +195,13 @@ int main(int argc, char** argv) {
   CLI::App* calibrate = app.add_subcommand("calibrate", "Measure what this machine reaches, and keep it as a profile");
   calibrate->add_option("--save", save, "where the profile goes (default: the cache directory)")->type_name("F.json");
   calibrate->footer(
-      std::string("\nBandwidth of reads, writes and copies by cache level and threads; the time of a launch; how many exp, div "
-                  "and fma a\n"
-                  "compiled program does in a nanosecond. A few seconds. The profile carries the processor, its cores and the\n"
-                  "version of the library; `cosmati devices` prints it.\n\nExamples:\n  cosmati calibrate --save here.json\n\n") +
+      std::string(
+          "\nBandwidth of reads, writes and copies by cache level and threads; the time of a launch; how many exp, div "
+          "and fma a\n"
+          "compiled program does in a nanosecond. A few seconds. The profile carries the processor, its cores and the\n"
+          "version of the library; `cosmati devices` prints it and says where it lies. Plans are priced by it from then on;\n"
+          "delete the file to be without. Run it on an idle machine. With --save the profile is only kept for looking at it.\n\n"
+          "Examples:\n  cosmati calibrate --save here.json\n\n") +
       exit_help);
 
   CLI::App* devices = app.add_subcommand("devices", "List the devices and whether they are present");

@@ -214,6 +214,7 @@ class Tuner {
                         {"wrong", wrong_},
                         {"faster", faster},
                         {"knobs", plan["knobs"]},
+                        {"best_knobs", best.knobs},
                         {"best_ratio", ratio},
                         {"file", file}};
   }

@@ -63,8 +63,8 @@ class COSMATI_API Function {
   // Throws Error{backend_absent} for the CPU in a build without LLVM, which still runs packages (<cosmati/package.h>).
   Function(Program program, Device device, Options options = {});
 
-  // Runs and waits. Outputs may be omitted from `arguments` only when allocate() made them. Checks every argument first (rank,
-  // dtype, extents, aliasing, contracts on host data) and throws Error; nothing is written then.
+  // Runs and waits. Every parameter without a default is among the arguments. Checks every argument first (rank, dtype, extents,
+  // aliasing, contracts of data) and throws Error; nothing is written then.
   void operator()(const Arguments& arguments) const;
   void operator()(const Arguments& arguments, const Fraction& progress) const;
   // The arguments in declared order; scalars with defaults may be left out at the end.

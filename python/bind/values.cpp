@@ -164,10 +164,38 @@ comparisons ask for a truth that no value has before the program runs.)");
           nb::arg("pairs"), nb::sig("def at(self, *pairs: Value | float) -> Replaced"),
           "v.at(a, e, b, f): the value with axis a taken at e and b at f, at once: renames, slices, shifts and gathers. Where e "
           "may leave the axis, add .otherwise(value).");
-  // No sequence, no iterable, and NumPy leaves operators to it.
+  // No sequence, no iterable.
   value.attr("__iter__") = nb::none();
   value.attr("__contains__") = nb::none();
-  value.attr("__array_ufunc__") = nb::none();
+  // NumPy's functions are for arrays; only those that its numbers call for an operator beside a value are meant as that operator.
+  value.def("__array_ufunc__", [](nb::handle self, nb::handle function, nb::handle, nb::args inputs, nb::kwargs) -> nb::object {
+    static constexpr std::pair<const char*, const char*> operators[] = {{"add", "__radd__"},
+                                                                        {"subtract", "__rsub__"},
+                                                                        {"multiply", "__rmul__"},
+                                                                        {"divide", "__rtruediv__"},
+                                                                        {"true_divide", "__rtruediv__"},
+                                                                        {"floor_divide", "__rfloordiv__"},
+                                                                        {"remainder", "__rmod__"},
+                                                                        {"power", "__rpow__"},
+                                                                        {"left_shift", "__rlshift__"},
+                                                                        {"right_shift", "__rrshift__"},
+                                                                        {"bitwise_and", "__rand__"},
+                                                                        {"bitwise_or", "__ror__"},
+                                                                        {"bitwise_xor", "__rxor__"},
+                                                                        {"equal", "__eq__"},
+                                                                        {"not_equal", "__ne__"},
+                                                                        {"less", "__gt__"},
+                                                                        {"less_equal", "__ge__"},
+                                                                        {"greater", "__lt__"},
+                                                                        {"greater_equal", "__le__"}};
+    const auto name = nb::cast<std::string>(function.attr("__name__"));
+    const bool beside = inputs.size() == 2 && !nb::isinstance<Value>(inputs[0]) && inputs[1].is(self);
+    for (const auto& [called, reflected] : operators)
+      if (beside && name == called) return self.attr(reflected)(inputs[0]);
+    const bool ours = nb::hasattr(nb::module_::import_("cosmati"), name.c_str());
+    throw Error(ErrorCode::type_mismatch, user_place(), "numpy." + name + " is a function of arrays, and a program has values",
+                ours ? "use cosmati." + name : "use the operations of cosmati, which `cosmati docs ops` lists");
+  });
 
   nb::class_<TileValue, Value>(m, "Tile", "A computed value.").def("__repr__", [](const TileValue&) { return "<cosmati.Tile>"; });
   nb::class_<AccessValue, Value>(m, "Access", "x[i, j]: reads where it is used.")

@@ -50,15 +50,16 @@ bool accepts(std::string_view values, std::string_view value) {
 place::Verdict values_fit(const Knobs& knobs) {
   for (const auto& [name, value] : knobs) {
     const Row* found = nullptr;
-    std::string known;
+    std::string known, meant;
     for (const Row& row : rows) {
       bool prefix = row.name.back() == '.';
       if (prefix ? name.starts_with(row.name) && name.size() > row.name.size() : name == row.name) found = &row;
+      if (prefix && row.name.substr(0, row.name.size() - 1) == name) meant = fmt::format("did you mean {}NAME? ", row.name);
       known += fmt::format("{}{}{}", known.empty() ? "" : ", ", row.name, prefix ? "NAME" : "");
     }
     if (!found)
       throw Error(ErrorCode::unknown_knob, {}, fmt::format("there is no knob `{}`", name),
-                  fmt::format("the knobs are {}", known));
+                  fmt::format("{}the knobs are {}", meant, known));
     if (!accepts(found->values, value))
       return place::Refused{place::Reason::outside_values, name, fmt::format("`{}` is none of {}", value, found->values)};
   }

@@ -89,7 +89,7 @@ std::string price_text(const Plan& plan) {
   if (plan.candidates.empty()) return "";
   constexpr std::size_t shown_candidates = 3;
   std::string text = fmt::format("  cost {}, by rates of {}\n", text_of(plan.candidates.front().cost), plan.prices);
-  text += fmt::format("  the first about as good as the best of {} candidates", plan.candidates.size());
+  text += fmt::format("  chosen of {} candidates: the first about as cheap as the cheapest", plan.candidates.size());
   text += plan.left_out == 0 ? "\n" : fmt::format(", {} not tried\n", plan.left_out);
   for (std::size_t i = 1; i < std::min(plan.candidates.size(), shown_candidates + 1); ++i)
     text += fmt::format("  next {}: {}\n", text_of(plan.candidates[i].knobs), text_of(plan.candidates[i].cost));
@@ -231,8 +231,21 @@ void require_same(const ir::Program& program, const Plan& derived, const std::st
   json given = parse(text), made = parse(to_json(program, derived));
   for (const char* key : {"schema", "program", "program_hash", "target", "knobs", "domain", "mapping", "hash"}) {
     if (!given.contains(key)) refuse(fmt::format("the plan has no `{}`", key));
-    if (given[key] != made[key])
-      refuse(fmt::format("the plan's {} is {}, but these arguments give {}", key, shown(given[key]), shown(made[key])));
+    if (given[key] == made[key]) continue;
+    // The domain begins with the type of each parameter, which the hash of the program depends on too.
+    if (key == std::string_view("program_hash") && given.contains("domain") && given["domain"].is_array()) {
+      const auto& ours = made["domain"];
+      const auto& theirs = given["domain"];
+      for (std::size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i)
+        if (ours[i] != theirs[i])
+          refuse(fmt::format("the plan is for arguments where {}, but here {}", shown(theirs[i]), shown(ours[i])));
+    }
+    if (key == std::string_view("knobs"))
+      throw Error(
+          ErrorCode::bad_plan, {},
+          fmt::format("the knobs of the plan are {}, and with those that are set here {}", shown(given[key]), shown(made[key])),
+          "a plan has its own knobs: leave out --set, or leave out the plan");
+    refuse(fmt::format("the plan's {} is {}, but these arguments give {}", key, shown(given[key]), shown(made[key])));
   }
 }
 

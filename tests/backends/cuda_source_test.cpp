@@ -131,6 +131,13 @@ TEST(CudaSource, LeavesTheBitsOfTheSimulator) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(CudaSource, IsEmittedWhateverDeviceThereIs) {
+  const Subject s(load("softmax"));
+  library::OwnedInputs own = s.before;
+  const std::string source = Function(s.program, Device::sim()).emit(s.arguments(own), "cuda");
+  EXPECT_THAT(source, testing::HasSubstr("extern \"C\" __global__ void softmax_phase_0(const i64 p_extent_row,")) << source;
+}
+
 // What the compiler of a GPU would make of it needs the device itself.
 TEST(CudaDevice, EveryProgramIsRight) {
   if (cuda::absent()) GTEST_SKIP() << *cuda::absent();

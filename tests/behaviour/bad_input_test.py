@@ -198,7 +198,8 @@ class BadInput(ToolTest):
         own = plan("own.json", *good)
         subprocess.run([TOOL, "run", *good, *own], check=True, capture_output=True)
         self.run_refused("bad_plan", "program", *good, *plan("sum.json", "sum", good[1]))
-        self.run_refused("bad_plan", "", *good, *plan("f16.json", "softmax", "x=f16[3,4]:normal"))
+        self.run_refused("bad_plan", 'where "x: f16, 2 dimensions", but here "x: f32', *good, *plan("f16.json", "softmax", "x=f16[3,4]:normal"))
+        self.run_refused("bad_plan", "leave out --set", *good, *own, "--set", "lanes=1")
         self.run_refused("bad_plan", "stride", "softmax", self.array("fortran.npy", np.asfortranarray(np.ones((3, 4), np.float32))), *own)
         if "cpu" in DEVICES:
             self.run_refused("bad_plan", "target", *good, *plan("sim.json", *good, "--device", "sim"), "--device", "cpu")

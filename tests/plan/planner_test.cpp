@@ -198,7 +198,7 @@ TEST(Planner, TheExplanationSaysWhatWasCompared) {
   const std::string told = text.substr(text.find("  cost "), text.find("  domain:") - text.find("  cost "));
   EXPECT_EQ(told,
             "  cost 54 us: compute 30, memory 40, start 4, by rates of common cores\n"
-            "  the first about as good as the best of 3 candidates, 7 not tried\n"
+            "  chosen of 3 candidates: the first about as cheap as the cheapest, 7 not tried\n"
             "  next the rule: 54.2 us: compute 30.2, memory 40, start 4\n"
             "  next lane_axes=row tile.col=2: 1e+03 us: compute 1e+03, memory 2, start 0\n"
             "  refused 2 one_at_a_time: instances that keep arrays or run streams are made one at a time, first tile.row=2\n"

@@ -8,6 +8,7 @@ import traceback
 import unittest
 
 import cosmati as co
+import numpy as np
 from cosmati import Axis, any_float, exp, f32, i32, output, parallel, stream, tiles, where
 
 
@@ -62,6 +63,26 @@ class Mistakes(unittest.TestCase):
             co.program(p).verify()
         except co.Error as error:
             self.assertEqual(traceback.extract_tb(error.__traceback__)[-1].lineno, line_of_the_mistake(p))
+
+    def test_a_function_of_numpy(self):
+        def p():
+            r = Rows()
+            with parallel(r.row):
+                r.y[r.row, r.col] = np.exp(r.x)  # here
+
+        error = self.refused("type_mismatch", "numpy.exp is a function of arrays", p)
+        self.assertEqual(error.hint, "use cosmati.exp")
+
+    def test_a_number_of_numpy_beside_a_value_is_a_number(self):
+        def p(two, one):
+            r = Rows()
+            with parallel(r.row):
+                r.y[r.row, r.col] = where(one < r.x, two / r.x, two - r.x)
+                r.s[r.row] = co.sum(two * r.x, r.col)
+            r.t[r.col] = co.sum(r.x, r.row)
+
+        ours, plain = co.program(lambda: p(np.float64(2), np.float64(1)), name="p"), co.program(lambda: p(2.0, 1.0), name="p")
+        self.assertEqual(ours.text({}, {}), plain.text({}, {}))
 
     def test_no_such_axis(self):
         def p():
