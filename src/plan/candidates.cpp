@@ -5,6 +5,7 @@
 #include "plan/candidates.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <string>
 #include <string_view>
@@ -53,7 +54,11 @@ class Candidates {
         if (first && other != *first && rule_.lanes > 1 && crosses(*first, other) && !shares(*first, other) &&
             !shares(other, *first))
           add(with(with(on(list), "tile." + p_[*first].name, "1"), "tile." + p_[other].name, std::to_string(rule_.lanes)));
-    for (std::size_t i = 0; i < all.size(); ++i) {
+    std::vector<std::size_t> order(all.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_partition(order.begin(), order.end(),
+                          [&](std::size_t i) { return all[i].second && along_results(*all[i].second); });
+    for (const std::size_t i : order) {
       const auto& [list, first] = all[i];
       if (!first) continue;
       for (const char* tile : lane_tiles) add(with(on(list), "tile." + p_[*first].name, tile));
@@ -135,11 +140,18 @@ class Candidates {
     });
   }
 
-  // Axes of which several neighbours at once pay beside lanes on `first`.
+  // Lanes on it keep a result each and store neighbours: what blocks of registers are made of.
+  bool along_results(AxisId axis) const {
+    return !reduced(axis) && std::any_of(p_.stores.begin(), p_.stores.end(),
+                                         [&](const ir::Store& store) { return is_along(store.tensor, store.index, axis); });
+  }
+  // Axes of which several neighbours at once pay beside lanes on `first`, those that save loads of what is reduced before the
+  // others.
   std::vector<AxisId> beside(AxisId first) const {
     std::vector<AxisId> list;
     for (AxisId axis : axes())
       if (axis != first && (shares(first, axis) || crosses(first, axis))) list.push_back(axis);
+    std::stable_partition(list.begin(), list.end(), [&](AxisId axis) { return shares(first, axis) && !reduced(axis); });
     return list;
   }
   // Some load has one of the axes and not the other, and they meet in one value.
@@ -155,14 +167,10 @@ class Candidates {
   // Neighbours in memory lie along `axis` in some access that also has `first`.
   bool crosses(AxisId first, AxisId axis) const {
     const auto along = [&](ir::TensorId tensor, const std::vector<ir::Index>& index) {
-      bool has_first = false, unit = false;
-      for (std::size_t d = 0; d < index.size(); ++d)
-        for (std::size_t f = 0; f < index[d].size(); ++f) {
-          const ir::AxisSet& over = p_[index[d][f]].axes;
-          has_first = has_first || ir::contains(over, first);
-          unit = unit || (ir::contains(over, axis) && f + 1 == index[d].size() && facts_.unit_stride[tensor.index][d]);
-        }
-      return has_first && unit;
+      const bool has_first = std::any_of(index.begin(), index.end(), [&](const ir::Index& of_dim) {
+        return std::any_of(of_dim.begin(), of_dim.end(), [&](ValueId v) { return ir::contains(p_[v].axes, first); });
+      });
+      return has_first && is_along(tensor, index, axis);
     };
     for (const ir::Store& store : p_.stores)
       if (along(store.tensor, store.index)) return true;
@@ -170,6 +178,13 @@ class Candidates {
       const auto* load = std::get_if<ir::Load>(&p_[v].node);
       return load && along(load->tensor, load->index);
     });
+  }
+
+  // Whether neighbours of the axis are neighbours in memory.
+  bool is_along(ir::TensorId tensor, const std::vector<ir::Index>& index, AxisId axis) const {
+    for (std::size_t d = 0; d < index.size(); ++d)
+      if (facts_.unit_stride[tensor.index][d] && !index[d].empty() && ir::contains(p_[index[d].back()].axes, axis)) return true;
+    return false;
   }
 
   const ir::Program& p_;

@@ -325,8 +325,11 @@ class Writer {
       values.push_back(value(store.value));
       past_caches = past_caches || store.past_caches;
     }
+    std::vector<Vector> rows;
     for (const auto& [offset, row] : lanes_.rows_of_tile(t, place(tile.first), values))
-      store(t, buffers_[tile.buffer.index], offset, row, past_caches);
+      rows.push_back({t, buffers_[tile.buffer.index], offset, row});
+    if (past_caches) return store_past_caches(rows);
+    for (const Vector& row : rows) store(row);
   }
 
   // ---- statements ----
@@ -344,11 +347,25 @@ class Writer {
       else
         tile_at[*std::find_if(statements.rbegin(), statements.rend(), in)] = &tile;
     }
+    std::vector<Vector> together;  // that go past the caches, one after the other
+    const auto finish = [&] {
+      if (!together.empty()) store_past_caches(together);
+      together.clear();
+    };
     for (const kernel::StmtId s : statements) {
       if (const auto tile = tile_at.find(s); tile != tile_at.end())
         std::holds_alternative<kernel::Let>(k_[s].node) ? load(*tile->second) : store(*tile->second);
-      if (!tile_of.contains(s)) statement(s);
+      if (tile_of.contains(s)) continue;
+      const auto* past = std::get_if<kernel::Store>(&k_[s].node);
+      if (past && past->past_caches && !past->guard && varying_(past->ref.offset)) {
+        const DType t = k_[past->ref.buffer].dtype;
+        together.push_back({t, buffers_[past->ref.buffer.index], value(past->ref.offset), value(past->value)});
+        continue;
+      }
+      finish();
+      statement(s);
     }
+    finish();
   }
 
   void statement(kernel::StmtId s) {
@@ -378,7 +395,7 @@ class Writer {
     const Value stored = value(s.value), offset = value(s.ref.offset);
     const LLVMValueRef base = buffers_[s.ref.buffer.index];
     if (offset.varies()) {
-      if (!s.guard) return store(t, base, offset, stored, s.past_caches);
+      if (!s.guard) return store({t, base, offset, stored});
       if (!varying_(*s.guard)) return lanes_.store(t, base, offset, stored, nullptr);
       const Value guard = value(*s.guard);
       return lanes_.store(t, base, offset, stored, &guard);
@@ -389,18 +406,36 @@ class Writer {
     LLVMSetAlignment(LLVMBuildStore(at_.builder, ref, element(type, base, offset.ref)), 1);
   }
 
+  struct Vector {  // one element a lane, on its way to memory
+    DType t;
+    LLVMValueRef base;
+    Value offset, value;
+  };
+  void store(const Vector& v) { lanes_.store(v.t, v.base, v.offset, v.value, nullptr); }
+
   // What goes past the caches lies at a multiple of its size: parts of lines would take memory longer than lines through caches.
-  void store(DType t, LLVMValueRef base, const Value& offset, const Value& stored, bool past_caches) {
+  void store_past_caches(const std::vector<Vector>& all) {
     constexpr unsigned least = 16;
-    const unsigned bytes = lanes_.count() * static_cast<unsigned>(std::max(1, byte_size(t)));
-    if (!past_caches || !offset.neighbours() || bytes < least) return lanes_.store(t, base, offset, stored, nullptr);
+    const auto bytes = [&](const Vector& v) { return lanes_.count() * static_cast<unsigned>(std::max(1, byte_size(v.t))); };
+    const auto through = [&] {
+      for (const Vector& v : all) store(v);
+      return nullptr;
+    };
+    if (std::any_of(all.begin(), all.end(), [&](const Vector& v) { return !v.offset.neighbours() || bytes(v) < least; })) {
+      through();
+      return;
+    }
     past_caches_ = true;
-    const LLVMValueRef at = LLVMBuildPtrToInt(at_.builder, element(memory_type(at_, t), base, offset.ref), i64(), "");
-    const LLVMValueRef beyond = LLVMBuildAnd(at_.builder, at, integer(bytes - 1), "");
-    branch(
-        LLVMBuildICmp(at_.builder, LLVMIntEQ, beyond, integer(0), ""),
-        [&] { return lanes_.store_past_caches(t, base, offset, stored, bytes), nullptr; },
-        [&] { return lanes_.store(t, base, offset, stored, nullptr), nullptr; });
+    LLVMValueRef beyond = integer(0);
+    for (const Vector& v : all) {
+      const LLVMValueRef at = LLVMBuildPtrToInt(at_.builder, element(memory_type(at_, v.t), v.base, v.offset.ref), i64(), "");
+      beyond = LLVMBuildOr(at_.builder, beyond, LLVMBuildAnd(at_.builder, at, integer(bytes(v) - 1), ""), "");
+    }
+    const auto past = [&] {
+      for (const Vector& v : all) lanes_.store_past_caches(v.t, v.base, v.offset, v.value, bytes(v));
+      return nullptr;
+    };
+    branch(LLVMBuildICmp(at_.builder, LLVMIntEQ, beyond, integer(0), ""), past, through);
   }
 
   void for_loop(const kernel::For& f) {
