@@ -323,8 +323,8 @@ class Runner {
       }
       const std::int64_t length = ranges[k]->hi - ranges[k]->lo;
       for (std::int64_t lo = ranges[k]->lo; lo < ranges[k]->hi; lo += sizes[k]) {
-        const Progress::Turn turn(interpreter_.progress(), static_cast<double>((lo - ranges[k]->lo) / sizes[k]),
-                                  static_cast<double>((length - 1) / sizes[k] + 1));
+        const std::int64_t done = (lo - ranges[k]->lo) / sizes[k], blocks = (length - 1) / sizes[k] + 1;
+        const Progress::Turn turn(interpreter_.progress(), static_cast<double>(done), static_cast<double>(blocks));
         Interpreter::Scope block(interpreter_, true);
         block.span(blocked_[k], ranges[k]->dim, lo, std::min(lo + sizes[k], ranges[k]->hi));
         walk(k + 1);

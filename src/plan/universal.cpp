@@ -216,7 +216,7 @@ class Universal {
       for (std::uint32_t a = 0; a < p_.axes.size(); ++a)
         if (!p_.axes[a].piece && p_.axes[a].name == name.substr(name.find('.') + 1)) {
           const AxisId axis{a};
-          std::optional<Refused> no = no_split(axis);
+          std::optional<Refused> no = no_split(axis, accumulate);
           if (!no && mapping_.splits.count(axis)) no = Refused{Reason::cut_twice, "", "axis " + p_[axis].name};
           if (accumulate) mapping_.accumulated.insert(axis);
           if (!no && accumulate && !accumulates_something()) no = Refused{Reason::one_result, "", "axis " + p_[axis].name};
@@ -251,7 +251,7 @@ class Universal {
   }
 
   // Why an axis cannot be cut. Its reductions then finish in phases of their own, before anything is stored.
-  std::optional<Refused> no_split(AxisId axis) const {
+  std::optional<Refused> no_split(AxisId axis, bool accumulate) const {
     const std::string& name = p_[axis].name;
     std::optional<Refused> found;
     const auto refuse = [&](Reason reason, std::string witness) {
@@ -286,6 +286,12 @@ class Universal {
           const bool piece = std::any_of(axes.begin(), axes.end(), [&](AxisId own) { return p_[own].piece.has_value(); });
           if (piece || std::holds_alternative<ir::Carried>(p_[u].node) || is_stream_result(u))
             refuse(Reason::streamed, fmt::format("a reduction over {} is inside a stream, or of its results", name));
+          // Results are looped over where elements are added to them; what is kept for all of them is complete before.
+          for (AxisId own : axes)
+            for (AxisId on : ir::range_axes(p_, own))
+              if (accumulate && ir::contains(p_[v].axes, on))
+                refuse(Reason::late_range, fmt::format("a reduction over {} goes through {}, whose range depends on {}", name,
+                                                       p_[own].name, p_[on].name));
           return true;
         });
       return true;

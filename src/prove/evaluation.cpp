@@ -47,9 +47,10 @@ Evaluation::Evaluation(const Terms& terms, const Assignment& values)
     if (atom.kind == AtomKind::opaque && !take_choice_of_data(a)) uncertain_.insert(a);
     if (atom.kind != AtomKind::choice) continue;
     // Alternatives may overlap where data that is not spoken of decides.
+    const std::int64_t taken = v;
     const bool certain = std::all_of(atom.alternatives.begin(), atom.alternatives.end(), [&](const Alternative& x) {
       const bool holds = std::all_of(x.facts.begin(), x.facts.end(), [&](const Poly& f) { return poly(f).value_or(-1) >= 0; });
-      return !holds || poly(x.value) == v;
+      return !holds || poly(x.value) == taken;
     });
     if (!certain) uncertain_.insert(a);
   }

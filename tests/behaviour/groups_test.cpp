@@ -102,14 +102,18 @@ TEST(Groups, AttentionOf65536Instances) {
   constexpr std::int64_t batch = 16, heads = 64, queries = 64, keys = 64, width = 2;
   std::vector<float> q(batch * heads * queries * width, 0), k(batch * heads * keys * width, 0), v(k.size()), o(q.size(), NAN),
       lse(static_cast<std::size_t>(batch * heads * queries), NAN);
-  for (std::size_t e = 0; e < v.size(); ++e) v[e] = static_cast<float>(e / (keys * width));  // of one head all alike
+  const auto head_of = [](std::size_t e, std::int64_t elements) {
+    const std::size_t head = e / static_cast<std::size_t>(elements);
+    return static_cast<double>(head);
+  };
+  for (std::size_t e = 0; e < v.size(); ++e) v[e] = static_cast<float>(head_of(e, keys * width));  // of one head all alike
   Function(load("attention"), device)({{"q", view(q, {batch, heads, queries, width})},
                                        {"k", view(k, {batch, heads, keys, width})},
                                        {"v", view(v, {batch, heads, keys, width})},
                                        {"o", view(o, {batch, heads, queries, width})},
                                        {"lse", view(lse, {batch, heads, queries})}});
   for (std::size_t e = 0; e < o.size(); ++e)
-    ASSERT_NEAR(o[e], static_cast<double>(e / (queries * width)), 1e-3 * (1 + static_cast<double>(e / (queries * width)))) << e;
+    ASSERT_NEAR(o[e], head_of(e, queries * width), 1e-3 * (1 + head_of(e, queries * width))) << e;
   for (std::size_t e = 0; e < lse.size(); ++e) ASSERT_NEAR(lse[e], std::log(static_cast<double>(e % queries + 1)), 1e-5) << e;
 }
 

@@ -126,7 +126,7 @@ TEST_F(ArgumentsTest, AnotherFormThanTheParametersIsSaidAndWhatIsLegal) {
 
 TEST_F(ArgumentsTest, FilesThatAreMissingAreNamedWithWhatIsLegal) {
   try {
-    Bindings(program_, with("x=none.npy"), 0);
+    const Bindings accepted(program_, with("x=none.npy"), 0);
     ADD_FAILURE() << "accepted";
   } catch (const Error& e) {
     EXPECT_EQ(e.code, ErrorCode::bad_file);
@@ -154,7 +154,7 @@ TEST_F(ArgumentsTest, GeneratingTellsHowMuchIsDone) {
   const Program p =
       parse("program f(in x: f32[i], in y: i32[i], out z: f32[i]) {\n  parallel i { z[i] = x + f32(y) }\n}\n").front();
   std::vector<double> told;
-  Bindings(p, {"x=f32[4000000]:uniform", "y=i32[4000000]:arange"}, 0, [&](double done) { told.push_back(done); });
+  const Bindings all(p, {"x=f32[4000000]:uniform", "y=i32[4000000]:arange"}, 0, [&](double done) { told.push_back(done); });
   EXPECT_GE(told.size(), 8u);
   EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
   EXPECT_EQ(told.front(), 0);
