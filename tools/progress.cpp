@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <system_error>
 
 namespace cosmati::tools {
 
@@ -24,8 +25,12 @@ std::string progress_line(const std::string& what, double elapsed_s, double done
   return line + (total > 0 ? ", nearly done" : "");
 }
 
-Progress::Progress(std::string what, double expected_s)
-    : what_(std::move(what)), expected_s_(expected_s), thread_([this] { loop(); }) {}
+Progress::Progress(std::string what, double expected_s) : what_(std::move(what)), expected_s_(expected_s) {
+  try {
+    thread_ = std::thread([this] { loop(); });
+  } catch (const std::system_error&) {  // work goes on without being told of
+  }
+}
 
 Progress::~Progress() {
   {
@@ -33,7 +38,7 @@ Progress::~Progress() {
     stop_ = true;
   }
   wake_.notify_all();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 void Progress::loop() {

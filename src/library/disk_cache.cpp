@@ -39,6 +39,12 @@ constexpr std::int64_t sweep_lock = 0;      // keys lock other bytes
 constexpr const char* entry_suffix = ".kernel";
 constexpr const char* temporary_suffix = ".tmp";
 
+// Whether a file was made by this cache: its name begins with a hash. Others may lie in the folder too.
+bool is_own(const std::string& name) {
+  constexpr std::size_t hash_digits = 32;
+  return name.size() > hash_digits && name[hash_digits] == '.' && name.find_first_not_of("0123456789abcdef") == hash_digits;
+}
+
 std::string error_text(int code) { return std::generic_category().message(code); }
 
 class File {
@@ -289,6 +295,7 @@ void DiskCache::sweep() {
   for (fs::directory_iterator at(directory_, problem), end; !problem && at != end; at.increment(problem)) {
     std::error_code gone;
     const fs::path path = at->path();
+    if (!is_own(path.filename().string())) continue;
     const Entry entry{fs::last_write_time(path, gone), static_cast<std::int64_t>(fs::file_size(path, gone)), path};
     if (gone) continue;
     if (path.extension() == temporary_suffix) {

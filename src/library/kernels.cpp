@@ -121,7 +121,12 @@ std::shared_ptr<const plan::Planner> Kernels::planner(const Instance& instance, 
 plan::Plan Kernels::planned(const Instance& instance, const plan::Facts& facts, const kernel::Shape& shape) {
   if (!options_.plan) return planner(instance, facts, shape)->plan(shape);
   plan::Knobs knobs(options_.knobs.begin(), options_.knobs.end());
-  for (const auto& [knob, value] : plan::knobs_of(*options_.plan)) knobs[knob] = value;
+  for (const auto& [knob, value] : plan::knobs_of(*options_.plan)) {
+    const auto [set, is_new] = knobs.try_emplace(knob, value);
+    if (!is_new && set->second != value)
+      throw Error(ErrorCode::bad_plan, {}, fmt::format("knob {} is {} in the plan, but is set to {}", knob, value, set->second),
+                  "a plan has its own knobs: leave out what is set, or leave out the plan");
+  }
   plan::Plan plan = plan::make_plan(instance.inlined, language::print(instance.program), target_, knobs, facts);
   plan::require_same(instance.inlined, plan, *options_.plan);
   return plan;

@@ -34,6 +34,9 @@ void require_free(const fs::path& directory) {
   std::error_code problem;
   const fs::file_status status = fs::status(directory, problem);
   if (!fs::exists(status)) return;
+  // A new folder takes its place, which whoever stands in it would not see.
+  if (fs::equivalent(directory, fs::current_path(problem), problem) && !problem)
+    refuse(directory, "it is the current folder", "name a folder in it");
   if (fs::is_directory(status) && fs::is_empty(directory, problem) && !problem) return;
   refuse(directory, problem ? problem.message() : "there is something already", "name a folder that does not exist or is empty");
 }
@@ -79,6 +82,8 @@ class Folder {
   }
   void rename(const fs::path& to) {
     std::error_code problem;
+    if (const fs::file_status status = fs::status(to, problem); fs::exists(status))
+      fs::permissions(path_, status.permissions(), problem);
     fs::rename(path_, to, problem);
     if (problem) refuse(to, problem.message(), "name a folder that does not exist or is empty");
     path_.clear();
@@ -95,7 +100,9 @@ void Function::package(const Arguments& arguments, const std::string& directory)
   if (impl->device.impl()->kind != Device::Impl::Kind::cpu)
     throw Error(ErrorCode::bad_argument, {}, fmt::format("programs are not packaged for the device {}", impl->device.name()),
                 "package it for cpu");
-  fs::path to = fs::absolute(directory).lexically_normal();
+  std::error_code problem;
+  fs::path to = fs::absolute(directory, problem).lexically_normal();
+  if (problem) refuse(directory, problem.message(), "name a folder by its whole path");
   if (!to.has_filename()) to = to.parent_path();
   require_free(to);
 

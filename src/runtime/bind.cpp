@@ -324,6 +324,14 @@ Bound bind(const Instances& instances, Matched matched, BindOptions options) {
              fmt::format("axis {} is {}, but {} casts 64-bit integers to narrower ones, which is for extents up to {}",
                          p.axes[a].name, bound.inputs.extents[a], p.name, narrow_limit),
              "compute extents and indices with i64");
+  // Rounded up to whole vectors and blocks an extent must still be a number.
+  constexpr std::int64_t most = std::int64_t{1} << 62;
+  for (std::size_t a = 0; a < p.axes.size(); ++a)
+    if (bound.inputs.extents[a] > most)
+      refuse(ErrorCode::bad_argument, p.axes[a].where,
+             fmt::format("axis {} has {} points, more than the {} that an axis may have", p.axes[a].name, bound.inputs.extents[a],
+                         most),
+             "use smaller extents");
   for (std::uint32_t t = 0; t < p.tensors.size(); ++t) {
     TensorView view = views[t] ? *views[t] : TensorView(nullptr, p.tensors[t].dtype, extents.shape(t));
     // No element is reached by the strides of an empty array: any numbers may stand there.

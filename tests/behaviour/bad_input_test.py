@@ -122,6 +122,8 @@ class BadInput(ToolTest):
         for wrong in ("x=f32[3,-4]:normal", "x=f32[3,x]:normal", "x=f32[3,4]", "x=f32[3,4]:noise", "x=f31[3,4]:normal", "x=3", "x=true", "x=f32:normal",
                       "x=normal", "x", "x=", "=3"):
             self.run_refused("bad_argument", "", "softmax", wrong)
+        self.file("range.tile", b"program p(in x: f32[n], out y: f32[n], k: i64) {\n  parallel n {\n    axis t in 0 .. k\n    y[n] = x * max(f32(t % 2), t)\n  }\n}\n")
+        self.run_refused("bad_argument", "axis t has 9223372036854775775 points", "range.tile", "x=f32[7]:ones", "k=9223372036854775775")
         self.run_refused("bad_argument", "eps is a scalar f32", "layer_norm", good, "gamma=f32[4]:ones", "beta=f32[4]:ones", "eps=f32[]:ones")
         self.run_refused("bad_argument", "w is i32, but 1.5 is given", "attention_window", attention[1], "k=f32[1,28,4,8]:ones", "v=f32[1,28,4,8]:ones",
                          "w=1.5", "scale=1")
@@ -201,6 +203,8 @@ class BadInput(ToolTest):
         self.run_refused("bad_plan", "program", *good, *plan("sum.json", "sum", good[1]))
         self.run_refused("bad_plan", 'where "x: f16, 2 dimensions", but here "x: f32', *good, *plan("f16.json", "softmax", "x=f16[3,4]:normal"))
         self.run_refused("bad_plan", "leave out --set", *good, *own, "--set", "lanes=1")
+        lanes = plan("lanes.json", *good, "--set", "lanes=8")
+        self.run_refused("bad_plan", "knob lanes is 8 in the plan, but is set to 4", *good, *lanes, "--set", "lanes=4")
         self.run_refused("bad_plan", "stride", "softmax", self.array("fortran.npy", np.asfortranarray(np.ones((3, 4), np.float32))), *own)
         if "cpu" in DEVICES:
             self.run_refused("bad_plan", "target", *good, *plan("sim.json", *good, "--device", "sim"), "--device", "cpu")

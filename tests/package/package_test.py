@@ -408,6 +408,12 @@ class PackageTest(unittest.TestCase):
         (self.folder / "empty").mkdir()
         run(TOOL, "package", "softmax", x, f"{self.folder}/empty/")
         self.assertEqual(self.drive(self.folder / "empty").returncode, 0)
+        (self.folder / "own").mkdir(mode=0o700)
+        done = subprocess.run([TOOL, "package", "softmax", x, "."], capture_output=True, text=True, cwd=self.folder / "own")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("it is the current folder", done.stderr)
+        run(TOOL, "package", "softmax", x, self.folder / "own")
+        self.assertEqual((self.folder / "own").stat().st_mode & 0o777, 0o700)
 
     def test_a_system_without_a_linker_says_so(self):
         done = subprocess.run([TOOL, "package", "softmax", "x=f32[1,1]:zeros", self.folder / "p"], capture_output=True, text=True, env={"PATH": "/nowhere"})
