@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "kernel/text.h"
 #include "support/check.h"
 #include "support/overloaded.h"
 
@@ -48,6 +49,14 @@ std::string constant(const kernel::Const& c, DType t) {
   }
   if (t == DType::i64_ && c.i >= 0) return fmt::format("{}ll", c.i);
   return fmt::format("{}({}ull)", type_of(t), static_cast<std::uint64_t>(c.i));
+}
+
+// The operator of C that means the same, as the text form of kernels spells it. Those of integers that round or shift differ.
+std::string_view operator_of(Op op) {
+  if (op == Op::floordiv || op == Op::mod || op == Op::shift_left || op == Op::shift_right) return "";
+  for (const kernel::Infix& row : kernel::infix_table)
+    if (row.op == op) return row.spelling;
+  return "";
 }
 
 class Writer {
@@ -157,8 +166,6 @@ class Writer {
     std::vector<std::string> args;
     for (ExprId arg : a.args) args.push_back(text(arg));
     const DType t = k_[a.args.back()].dtype;
-    const auto infix = [&](const char* sign) { return fmt::format("({} {} {})", args[0], sign, args[1]); };
-    const auto call = [&](std::string_view function) { return fmt::format("{}({})", function, fmt::join(args, ", ")); };
     switch (a.op) {
       case Op::cast:
         return cast(t, result, args[0]);
@@ -166,70 +173,31 @@ class Writer {
         return fmt::format("as<{}>({})", type_of(result), args[0]);
       case Op::where:
         return fmt::format("({} ? {} : {})", args[0], args[1], args[2]);
-      case Op::eq:
-        return infix("==");
-      case Op::ne:
-        return infix("!=");
-      case Op::lt:
-        return infix("<");
-      case Op::le:
-        return infix("<=");
-      case Op::gt:
-        return infix(">");
-      case Op::ge:
-        return infix(">=");
-      case Op::logical_and:
-        return infix("&&");
-      case Op::logical_or:
-        return infix("||");
       case Op::logical_not:
         return "!" + args[0];
       default:
         break;
     }
-    if (!is_float(t)) return integer(a, t, args);
-    switch (a.op) {
-      case Op::neg:
-        return fmt::format("(-{})", args[0]);
-      case Op::add:
-        return infix("+");
-      case Op::sub:
-        return infix("-");
-      case Op::mul:
-        return infix("*");
-      case Op::div:
-        return infix("/");
-      case Op::is_nan:
-        return fmt::format("is_nan({})", args[0]);
-      default:
-        return call(fmt::format("{}_of", ops::name(a.op)));
+    const std::string_view sign = operator_of(a.op);
+    if (is_bool(t) || is_bool(result)) {
+      if (!sign.empty()) return fmt::format("({} {} {})", args[0], sign, args[1]);
+    } else if (!is_float(t)) {
+      return integer(a, t, args);
     }
+    if (a.op == Op::neg) return fmt::format("(-{})", args[0]);
+    if (a.op == Op::is_nan) return fmt::format("is_nan({})", args[0]);
+    if (!sign.empty()) return fmt::format("({} {} {})", args[0], sign, args[1]);
+    return fmt::format("{}_of({})", ops::name(a.op), fmt::join(args, ", "));
   }
 
   // Signed sums and products wrap, which those of C do not; places in memory never come that far.
   std::string integer(const kernel::Apply& a, DType t, const std::vector<std::string>& args) {
     const bool plain = t == DType::i64_ && std::all_of(a.args.begin(), a.args.end(), [&](ExprId e) { return is_place(e); });
-    const auto infix = [&](const char* sign) {
-      const std::string u = byte_size(t) == 8 ? "u64" : "u32";  // what is narrower would become a signed int
-      if (plain) return fmt::format("({} {} {})", args[0], sign, args[1]);
-      return fmt::format("{}({}({}) {} {}({}))", type_of(t), u, args[0], sign, u, args[1]);
-    };
-    switch (a.op) {
-      case Op::add:
-        return infix("+");
-      case Op::sub:
-        return infix("-");
-      case Op::mul:
-        return infix("*");
-      case Op::bit_and:
-        return infix("&");
-      case Op::bit_or:
-        return infix("|");
-      case Op::bit_xor:
-        return infix("^");
-      default:
-        return fmt::format("{}_of({})", ops::name(a.op), fmt::join(args, ", "));
-    }
+    const std::string_view sign = operator_of(a.op);
+    if (sign.empty()) return fmt::format("{}_of({})", ops::name(a.op), fmt::join(args, ", "));
+    if (plain) return fmt::format("({} {} {})", args[0], sign, args[1]);
+    const char* u = byte_size(t) == 8 ? "u64" : "u32";  // what is narrower would become a signed int
+    return fmt::format("{}({}({}) {} {}({}))", type_of(t), u, args[0], sign, u, args[1]);
   }
   bool is_place(ExprId e) const {
     return std::visit(overloaded{[](const kernel::Const&) { return true; }, [](const kernel::Id&) { return true; },
