@@ -16,6 +16,7 @@
 #include "support/suggest.h"
 #include "tools/arguments.h"
 #include "tools/copy.h"
+#include "tools/interrupt.h"
 #include "tools/npy.h"
 #include "tools/prepare.h"
 #include "tools/profile.h"
@@ -86,6 +87,8 @@ void run(const Invocation& invocation, const RunOptions& options, Report& report
     for (const auto& [name, path] : *list)
       if (!written.insert(fs::path(path).lexically_normal()).second)
         throw Error(ErrorCode::bad_argument, {}, fmt::format("two results are written to {}", path), "name a file for each");
+      else
+        require_writable(path);
   for (const auto& [name, path] : outs) tensor_to_write(p, name);
 
   const Bindings before = options.check || options.time || !probes.empty() ? p.bindings.copy_written() : p.bindings;
@@ -185,7 +188,10 @@ void package(const Invocation& invocation, Report& report) {
                 fmt::format("name it last: cosmati package {} name=ARG... DIR", invocation.program));
   rest.arguments.pop_back();
   Prepared p = prepare(rest, report);
-  p.function.package(p.bindings.arguments(), folder);
+  {
+    const Uninterrupted alone;
+    p.function.package(p.bindings.arguments(), folder);
+  }
   for (const Program::Parameter& parameter : p.program.parameters())
     for (const std::string& text : rest.arguments)
       if (parameter.kind == Program::Parameter::Kind::scalar && parameter.has_default && text.starts_with(parameter.name + "="))

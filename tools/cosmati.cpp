@@ -14,6 +14,7 @@
 #include "support/suggest.h"
 #include "tools/calibrate.h"
 #include "tools/commands.h"
+#include "tools/interrupt.h"
 #include "tools/tune.h"
 
 namespace {
@@ -93,6 +94,7 @@ int main(int argc, char** argv) {
   // A pipe that closes or a limit on the size of files is a failed write like any other, and leaves no temporary file behind.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  cosmati::tools::listen_for_interrupts();
   cosmati::set_log([](cosmati::LogLevel level, const std::string& message) {
     if (level == cosmati::LogLevel::warning) fmt::print(stderr, "cosmati: warning: {}\n", message);
   });

@@ -320,11 +320,16 @@ NpyWriter::NpyWriter(std::string path, const TensorView& view) : path_(std::move
   start += {'\x01', '\x00', static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
   start += header;
 
-  temporary_ = path_ + ".XXXXXX";
-  const int fd = ::mkstemp(temporary_.data());
-  if (fd < 0) {
-    temporary_.clear();
-    bad_file(path_, fmt::format("the file cannot be made: {}", std::strerror(errno)));
+  int fd = -1;
+  {
+    const Uninterrupted alone;
+    temporary_ = path_ + ".XXXXXX";
+    fd = ::mkstemp(temporary_.data());
+    if (fd < 0) {
+      temporary_.clear();
+      bad_file(path_, fmt::format("the file cannot be made: {}", std::strerror(errno)));
+    }
+    removal_ = std::make_unique<WhenInterrupted>([temporary = temporary_] { ::unlink(temporary.c_str()); });
   }
   // mkstemp makes a private file; the result gets the mode that any new file has.
   const mode_t mask = ::umask(0);
@@ -349,7 +354,7 @@ NpyWriter::NpyWriter(std::string path, const TensorView& view) : path_(std::move
 }
 
 NpyWriter::NpyWriter(NpyWriter&& other) noexcept
-    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})) {}
+    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})), removal_(std::move(other.removal_)) {}
 
 NpyWriter::~NpyWriter() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());

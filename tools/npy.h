@@ -9,6 +9,8 @@
 
 #include <cosmati/tensor.h>
 
+#include "tools/interrupt.h"
+
 namespace cosmati::tools {
 
 // An array and whatever keeps its memory alive.
@@ -45,6 +47,7 @@ class NpyWriter {
 
  private:
   std::string path_, temporary_;
+  std::unique_ptr<WhenInterrupted> removal_;
 };
 
 // Calls visit(element) for every element of a view, the last dimension fastest; `element` points at its bytes.

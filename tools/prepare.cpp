@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "support/read_file.h"
+#include "tools/interrupt.h"
 #include "tools/npy.h"
 #include "tools/progress.h"
 
@@ -60,6 +61,7 @@ Prepared prepare(const Invocation& invocation, const Report& report) {
 
 void write_text(const std::string& path, const std::string& text) {
   require_replaceable(path);
+  const Uninterrupted alone;
   const fs::path temporary = temporary_of(path);
   errno = 0;
   std::ofstream out(temporary, std::ios::binary);
@@ -75,6 +77,7 @@ void write_text(const std::string& path, const std::string& text) {
 
 void require_writable(const std::string& path) {
   require_replaceable(path);
+  const Uninterrupted alone;
   errno = 0;
   const std::string temporary = temporary_of(path);
   const bool opened = std::ofstream(temporary, std::ios::binary).is_open();

@@ -420,7 +420,7 @@ class General final : public Accumulator {
         finish_(c.program, c.reducer.finish, c.wide, c.outer),
         width_(c.reducer.state_types.size()),
         state_(n * width_),
-        sums_(n * width_) {
+        met_(n * width_) {
     COSMATI_CHECK(width_ <= state_limit && c.reducer.arg_types.size() <= state_limit, "{} has too many states", c.reducer.name);
     Tape identity(c.program, c.reducer.identity, c.wide, c.outer);
     for (std::int64_t o = 0; o < n; ++o) identity.run(nullptr, state_.data() + o * width_);
@@ -432,12 +432,14 @@ class General final : public Accumulator {
       const std::int64_t at = (r.out + k * r.out_stride) * static_cast<std::int64_t>(width_);
       Num* state = state_.data() + at;
       lift_.run(in, pair + width_);
-      for (std::size_t w = 0; w < width_; ++w) {
-        sums_[at + w].size += finite_size(pair[width_ + w].f);
-        sums_[at + w].error += pair[width_ + w].err;
-      }
       std::copy_n(state, width_, pair);
       merge_.run(pair, out);
+      for (std::size_t w = 0; w < width_; ++w) {
+        Met& met = met_[at + w];
+        met.sum += finite_size(pair[width_ + w].f);
+        met.error += pair[width_ + w].err;
+        met.largest = std::max({met.largest, finite_size(pair[width_ + w].f), finite_size(out[w].f)});
+      }
       std::copy_n(out, width_, state);
     }
   }
@@ -450,14 +452,14 @@ class General final : public Accumulator {
         const DType t = c_.reducer.state_types[k];
         if (!is_float(t)) continue;
         const double unit = precision(t).unit * (t == DType::f64_ ? 2 : 1);  // float64 rounds here too
-        // On the way to a small sum another tree may meet larger ones.
-        const Summed& sum = sums_[o * static_cast<std::int64_t>(width_) + k];
+        // On the way to a small sum another tree may meet larger ones, and round where this order was exact.
+        const Met& met = met_[o * static_cast<std::int64_t>(width_) + k];
         if (adds(k) && std::isfinite(state[k].f))
-          state[k].err = std::max(state[k].err, within_range(t, sum.size, sum.error + n * unit * sum.size));
+          state[k].err = std::max(state[k].err, within_range(t, met.sum, met.error + n * unit * met.sum));
         else if (adds(k))
-          state[k].err = std::max(state[k].err, beside_infinity(t, state[k].f, sum.size));
-        else if (state[k].err > 0)
-          state[k].err = std::isfinite(state[k].f) ? 2 * state[k].err + n * unit * std::fabs(state[k].f) : infinity;
+          state[k].err = std::max(state[k].err, beside_infinity(t, state[k].f, met.sum));
+        else if (state[k].err > 0 || (n > 1 && merge_.rounds(k) && std::isfinite(state[k].f)))
+          state[k].err = std::isfinite(state[k].f) ? 2 * state[k].err + n * unit * met.largest : infinity;
       }
     state[width_] = {static_cast<double>(count), 0, 0};
     finish_.run(state, results);
@@ -475,14 +477,15 @@ class General final : public Accumulator {
     return (is_arg(e->args[0], k) && is_arg(e->args[1], width_ + k)) || (is_arg(e->args[1], k) && is_arg(e->args[0], width_ + k));
   }
 
-  struct Summed {  // of the lifted elements
-    double size = 0, error = 0;
+  struct Met {
+    double sum = 0, error = 0;  // of the sizes of the lifted elements, and of their errors
+    double largest = 0;         // of the lifted elements and of the states
   };
   ReducerContext c_;
   Tape lift_, merge_, finish_;
   std::size_t width_;
   std::vector<Num> state_;
-  std::vector<Summed> sums_;
+  std::vector<Met> met_;
 };
 
 }  // namespace

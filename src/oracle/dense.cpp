@@ -322,6 +322,24 @@ Ref choose(const Ref& valid, const Ref& value, const Ref& otherwise) {
   return seal(std::move(out));
 }
 
+Ref with_errors_of(const Ref& value, const Ref& other, double times) {
+  if (!other->uncertain()) return value;
+  const Dims dims = join(value->dims, other->dims);
+  auto out = make(value->dtype, dims, true);
+  Nest nest(dims);
+  for (const Dims& own : {dims, value->dims, other->dims}) nest.operand(own);
+  nest.collapse();
+  nest.runs([&](const std::int64_t* at, std::int64_t n) {
+    for (std::int64_t k = 0; k < n; ++k) {
+      Num r = value->at(at[1] + k * nest.stride(1));
+      const double e = other->err[at[2] + k * nest.stride(2)];
+      r.err = is_bool(value->dtype) ? std::max(r.err, e) : r.err + times * e;
+      out->set(at[0] + k, r);
+    }
+  });
+  return seal(std::move(out));
+}
+
 Ref gather(const Ref& source, const std::vector<Gather>& by) {
   if (by.empty()) return source;
   Dims dims;

@@ -48,6 +48,9 @@ Ref iota(std::uint32_t dim, std::int64_t lo, std::int64_t hi);
 // Uncertain everywhere.
 Ref unjudged(const Ref& value);
 
+// `value` with `times` the bounds of `other` added to its own.
+Ref with_errors_of(const Ref& value, const Ref& other, double times);
+
 // The walk over `dims` for several arrays: runs along the innermost dimension, where each array's stride is 0 or positive.
 class Nest {
  public:

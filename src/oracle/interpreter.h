@@ -100,6 +100,8 @@ class Interpreter {
   Ref stream_tuple(ir::StreamId s, bool with_effects, Bound& bound);
   std::vector<Ref> stream_pieces(ir::StreamId s, const std::vector<std::int64_t>& points, const std::vector<Ref>& init,
                                  const Bound& bound, bool with_effects);
+  std::vector<Ref> with_any_cuts(ir::StreamId s, std::vector<Ref> whole, const std::vector<Ref>& init, const Bound& bound,
+                                 std::int64_t lo, std::int64_t hi);
   // Unbinds axes of `values` so that they span their ranges, under fresh dimensions where theirs are taken.
   void span_ranges(Scope& scope, const std::vector<std::uint32_t>& axes, const Slots& values, std::unique_ptr<Scope>& fresh);
   Ref moved(const Ref& value, const Bound& from);

@@ -75,7 +75,9 @@ Ref Interpreter::stream_tuple(ir::StreamId s, bool with_effects, Bound& bound) {
     for (std::size_t k = 0; k + 1 < points.size(); ++k)
       state = merge_states(stream, state, stream_pieces(s, {points[k], points[k + 1]}, init, bound, with_effects));
   } else {
-    state = stream_pieces(s, points, state, bound, with_effects);
+    const std::vector<Ref> init = state;
+    state = stream_pieces(s, points, init, bound, with_effects);
+    if (wide_ && stream.tile && !options_.cuts) state = with_any_cuts(s, std::move(state), init, bound, range->lo, range->hi);
   }
   if (range->uncertain)
     for (Ref& r : state) r = unjudged(r);
@@ -83,6 +85,22 @@ Ref Interpreter::stream_tuple(ir::StreamId s, bool with_effects, Bound& bound) {
   tuple->parts = std::move(state);
   remember(entry, slots, tuple);
   return tuple;
+}
+
+// The bounds of one piece, and what more cuts than that may add: a device cuts where it likes, up to a piece for each element,
+// and a carried value rounds once a piece. Beyond `most` pieces the errors are counted in proportion.
+std::vector<Ref> Interpreter::with_any_cuts(ir::StreamId s, std::vector<Ref> whole, const std::vector<Ref>& init,
+                                            const Bound& bound, std::int64_t lo, std::int64_t hi) {
+  constexpr std::int64_t most = 256;
+  const std::int64_t length = hi - lo, count = std::min(length, most);
+  if (count < 2) return whole;
+  std::vector<std::int64_t> points;
+  for (std::int64_t k = 0; k < count; ++k) points.push_back(lo + length / count * k + std::min(k, length % count));
+  points.push_back(hi);
+  const std::vector<Ref> fine = stream_pieces(s, points, init, bound, false);
+  const double more = static_cast<double>(length) / static_cast<double>(count);
+  for (std::size_t k = 0; k < whole.size(); ++k) whole[k] = with_errors_of(whole[k], fine[k], more);
+  return whole;
 }
 
 std::vector<Ref> Interpreter::stream_pieces(ir::StreamId s, const std::vector<std::int64_t>& points, const std::vector<Ref>& init,

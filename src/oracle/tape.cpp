@@ -30,14 +30,20 @@ Tape::Tape(const ir::Program& program, const ir::Lambda& lambda, bool wide, cons
     if (const auto* e = std::get_if<ir::Elementwise>(&program[v].node)) stack.insert(stack.end(), e->args.begin(), e->args.end());
   }
   std::sort(reachable.begin(), reachable.end());
+  std::vector<bool> rounds;  // per register
   for (const ir::ValueId v : reachable) {
     const auto r = static_cast<std::uint32_t>(registers_.size());
     registers[v] = r;
     registers_.emplace_back();
+    rounds.push_back(false);
     const ir::Value& value = program[v];
     if (const auto* e = std::get_if<ir::Elementwise>(&value.node)) {
       Step s{e->op, program[e->args.back()].dtype, value.dtype, {}, static_cast<std::uint8_t>(e->args.size())};
-      for (std::size_t k = 0; k < e->args.size(); ++k) s.args[k] = registers[e->args[k]];
+      rounds[r] = is_float(value.dtype) && (e->op == ops::Op::cast || ops::info(e->op).ulp > 0);
+      for (std::size_t k = 0; k < e->args.size(); ++k) {
+        s.args[k] = registers[e->args[k]];
+        rounds[r] = rounds[r] || rounds[s.args[k]];
+      }
       steps_.push_back(s);
       targets_.push_back(r);
     } else if (const auto* a = std::get_if<ir::Arg>(&value.node)) {
@@ -50,6 +56,7 @@ Tape::Tape(const ir::Program& program, const ir::Lambda& lambda, bool wide, cons
   }
   for (std::size_t k = 0; k < lambda.results.size(); ++k) {
     results_.push_back(registers[lambda.results[k]]);
+    rounds_.push_back(rounds[results_.back()]);
     const auto* a = std::get_if<ir::Arg>(&program[lambda.results[k]].node);
     identity_ = identity_ && a && a->slot == k;
   }

@@ -22,6 +22,8 @@ class Tape {
   const std::vector<std::pair<std::uint32_t, std::uint32_t>>& inputs() const { return inputs_; }
   // Whether the lambda just hands on its first arguments, one result each.
   bool is_identity() const { return identity_; }
+  // Whether an operation on the way to result k may round.
+  bool rounds(std::size_t k) const { return rounds_[k]; }
 
  private:
   struct Step {
@@ -36,6 +38,7 @@ class Tape {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> inputs_;  // register, slot
   std::vector<Step> steps_;                                      // step k writes targets_[k]
   std::vector<std::uint32_t> targets_, results_;
+  std::vector<bool> rounds_;  // per result
 };
 
 // A literal in both modes.

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 
@@ -131,6 +132,36 @@ class CommandLine(ToolTest):
             if re.search(wanted, result.stderr) or time.monotonic() - start > 60:
                 break
         self.assertRegex(result.stderr, wanted)
+
+    def interrupted(self, *words):
+        """Runs it, and interrupts it when the first file appears; the folder it wrote to."""
+        folder = self.path / "out"
+        folder.mkdir()
+        process = subprocess.Popen([TOOL, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        while not any(folder.iterdir()) and process.poll() is None:
+            time.sleep(0.001)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=300)
+        self.assertIn(process.returncode, (-signal.SIGINT, DONE), said)
+        return process.returncode, [file.name for file in folder.iterdir()]
+
+    def test_an_interrupted_run_leaves_no_file(self):
+        found = self.interrupted("run", "softmax", "x=f32[1024,8192]:normal", "--out", f"y={self.path}/out/y.npy", "--check")
+        self.assertEqual(found, (-signal.SIGINT, []))
+
+    def test_an_interrupted_package_is_there_or_is_not(self):
+        if "cpu" not in DEVICES:
+            return
+        _, files = self.interrupted("package", "softmax", "x=f32[64,64]:normal", f"{self.path}/out/softmax", "--device", "cpu")
+        self.assertIn(files, ([], ["softmax"]))
+
+    def test_where_nothing_can_be_written_nothing_is_computed(self):
+        label = np.full(3, 9, np.int32)  # a run with it would end with a broken contract
+        np.save(self.path / "label.npy", label)
+        for option in (["--out", f"loss={self.path}/no/loss.npy"], ["--probe", f"lse={self.path}/no/lse.npy"]):
+            shown = call("run", "cross_entropy", "x=f32[3,5]:ones", f"label={self.path}/label.npy", *option)
+            self.assertEqual(shown.returncode, WRONG_INPUT)
+            self.assertRegex(shown.stderr, r"no/l\w+\.npy: bad_file: the file cannot be written: No such file or directory")
 
 
 if __name__ == "__main__":

@@ -414,5 +414,54 @@ TEST(Bounds, WhatMayBeNanStaysUncertainInAReducerOfTheUser) {
   EXPECT_EQ(r.outputs[0].error[0], inf);
 }
 
+// A state that a division makes: the merges from the left are exact here, those of other trees are not.
+TEST(Bounds, WhatOneOrderMergesExactlyAnotherRounds) {
+  Case c(R"(
+reducer balance(v) {
+  identity n = 0.0, m = 0.0
+  lift     n = 1.0, m = v
+  merge    n = a.n + b.n, m = where(n == 0, 0, (a.n * a.m + b.n * b.m) / n)
+  finish   m
+}
+program p(in x: f32[n], out y: f32[]) {
+  parallel { y[] = balance(x, n) }
+})");
+  const Result r = c.tensor("x", {4}, {1, 3, 2, 6}).tensor("y", {}).run();  // from the left 1, 2, 2, 3
+  const float last = (3.0F + (2.0F + 6)) / 3, tree = (1 + 3 * last) / 4;    // the last three are 11 thirds
+  EXPECT_EQ(r.outputs[0].values[0].f, 3);
+  EXPECT_GT(r.outputs[0].error[0], 0);
+  EXPECT_LE(std::fabs(tree - r.outputs[0].values[0].f), r.outputs[0].error[0]);
+  EXPECT_LT(r.outputs[0].error[0], 1e-5);
+}
+
+// A carried value is rounded at every cut, and a device cuts where it likes.
+TEST(Bounds, HoldForEveryCutOfAStream) {
+  for (const int n : {1, 2, 50, 700}) {
+    Case c(R"(
+program p(in x: f32[r, c], out y: f32[r], out z: f32[r]) {
+  parallel r {
+    stream tile c carry h = 1000, k = 3 {
+      next h = h + sum(x, c), k = k * product(1 + x / 64, c)
+    }
+    y[r] = h
+    z[r] = k
+  }
+})");
+    const Values x = normal({3, n}, 7);
+    const Result r = c.tensor("x", {3, n}, x).tensor("y", {3}).tensor("z", {3}).run();
+    for (int row = 0; row < 3; ++row) {
+      float h = 1000, k = 3;
+      for (int j = 0; j < n; ++j) {
+        const auto v = static_cast<float>(x[static_cast<std::size_t>(row * n + j)]);
+        h = h + v;
+        k = k * (1 + v / 64);
+      }
+      EXPECT_LE(std::fabs(h - r.outputs[0].values[row].f), r.outputs[0].error[row]) << n;
+      EXPECT_LE(std::fabs(k - r.outputs[1].values[row].f), r.outputs[1].error[row]) << n;
+      EXPECT_LT(r.outputs[0].error[row], 4 * n * 1000 * 6e-8) << n;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cosmati::oracle
