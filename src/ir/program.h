@@ -195,6 +195,9 @@ struct Program {
 bool contains(const AxisSet& set, AxisId a);
 AxisSet set_union(const AxisSet& a, const AxisSet& b);
 AxisSet set_minus(const AxisSet& a, const AxisSet& b);
+// Per value: axes of instances that have a point wherever the value is evaluated. Those that it is reduced over are none of them:
+// they may be empty, and what does not depend on them may be evaluated before their loop.
+std::vector<AxisSet> evaluated_within(const Program& program);
 // The values a node reads, in order (reducer lambdas and stream bodies excluded).
 std::vector<ValueId> operands(const Node& node);
 // The same node with each operand mapped.

@@ -101,7 +101,7 @@ void Lowering::lower_phase(const plan::Phase& phase) {
   out.lanes = lanes_;
   ranges_.clear();
   part_.reset();
-  out.groups = decode_grid(phase, root);
+  out.groups = only_where_needed(phase, decode_grid(phase, root));
   runs_stores_ = std::any_of(phase.roots.begin(), phase.roots.end(),
                              [](const plan::Root& r) { return std::holds_alternative<plan::StreamRoot>(r); });
 
@@ -139,6 +139,27 @@ void Lowering::lower_phase(const plan::Phase& phase) {
   kept_.merge(keeping_);
   parts_.merge(leaving_parts_);
   k_.phases.push_back(std::move(out));
+}
+
+// What is kept for others is left out where none of them runs: its loads may rely on the axes that those have.
+ExprId Lowering::only_where_needed(const plan::Phase& phase, ExprId groups) {
+  if (within_.empty()) within_ = ir::evaluated_within(p_);
+  std::optional<AxisSet> needed;
+  for (const plan::Root& root : phase.roots) {
+    const auto* keep = std::get_if<plan::KeepRoot>(&root);
+    const auto* part = std::get_if<plan::PartRoot>(&root);
+    const auto* accumulate = std::get_if<plan::AccumulateRoot>(&root);
+    if (!keep && !part && !accumulate) return groups;
+    const AxisSet& here = within_[(keep ? keep->value : part ? part->reduce : accumulate->reduce).index];
+    needed = needed ? ir::set_minus(*needed, ir::set_minus(*needed, here)) : here;
+  }
+  for (AxisId axis : p_.program_axes) {
+    const auto& bound = phase.instance_axes;
+    if (!needed || !ir::contains(*needed, axis) || std::find(bound.begin(), bound.end(), axis) != bound.end()) continue;
+    if (ir::launch_level(p_, axis))
+      groups = b_.apply(Op::where, {b_.apply(Op::lt, {b_.integer(0), axis_extent(axis)}), groups, b_.integer(0)});
+  }
+  return groups;
 }
 
 // Digits fast to slow, each worth the product of the faster ones. An axis that only has grid digits is bound here; of one that

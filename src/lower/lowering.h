@@ -82,6 +82,7 @@ class Lowering {
  private:
   // ---- lower.cpp: phases, and what is known when a launch starts -------------------------------------------------------
   void lower_phase(const plan::Phase& phase);
+  ExprId only_where_needed(const plan::Phase& phase, ExprId groups);
   ExprId decode_grid(const plan::Phase& phase, Scope& root);  // binds the axes on the grid; gives the number of groups
   ExprId size(const place::Size& s);
   ExprId param(kernel::Param::Source source, std::uint32_t a, std::uint32_t b, const std::string& name, DType dtype);
@@ -251,6 +252,7 @@ class Lowering {
   kernel::Kernel k_;
   kernel::Builder b_;
   const plan::Phase* phase_ = nullptr;
+  std::vector<AxisSet> within_;  // per value
   prove::Hulls hulls_{p_};
   std::map<AxisId, std::pair<ExprId, ExprId>> ranges_;  // of axes of which a group has a part, while its instances are told apart
   std::map<AxisId, std::uint32_t> copies_;              // the copy being emitted, of axes with several

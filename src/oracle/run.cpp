@@ -252,7 +252,13 @@ class Runner {
       std::vector<std::uint32_t> left;
       for (const std::uint32_t a : stepped_)
         if (!ir::contains(done, ir::AxisId{a})) left.push_back(a);
-      steps(left, 0, [&] { execute(store); });
+      steps(left, 0, [&] {
+        const bool none = std::any_of(blocked_.begin(), blocked_.end(), [&](std::uint32_t a) {
+          const BindingRef range = interpreter_.canonical(a);
+          return !ir::contains(done, ir::AxisId{a}) && range->lo >= range->hi;
+        });
+        if (!none) execute(store);
+      });
     }
   }
 

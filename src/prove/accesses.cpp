@@ -74,12 +74,14 @@ struct Component {  // lo <= index < hi is asked
 
 class Checker {
  public:
-  Checker(Terms& terms, std::vector<Refusal>& refusals) : terms_(terms), p_(terms.program()), refusals_(refusals) {}
+  Checker(Terms& terms, std::vector<Refusal>& refusals)
+      : terms_(terms), p_(terms.program()), certain_(ir::evaluated_within(p_)), refusals_(refusals) {}
 
-  // Refuses at most once. The components are evaluated in `env`.
-  void check(const std::vector<Component>& components, const Env& env, const AxisSet& within, const Where& where,
-             const std::string& access, const std::string& container, const std::vector<Poly>& shape, const std::string& hint) {
-    const std::vector<Poly> given = this->given(env);
+  // Refuses at most once. The components are evaluated in `env`, where the axes `certain` have points.
+  void check(const std::vector<Component>& components, const Env& env, const AxisSet& certain, const AxisSet& within,
+             const Where& where, const std::string& access, const std::string& container, const std::vector<Poly>& shape,
+             const std::string& hint) {
+    const std::vector<Poly> given = this->given(env, certain);
     for (const Component& c : components) {
       const Poly above = c.hi - 1 - c.index, below = c.index - c.lo;
       const bool above_ok = terms_.proves(above, given), below_ok = terms_.proves(below, given);
@@ -174,8 +176,8 @@ class Checker {
     const auto& l = std::get<ir::Load>(p_[site.value].node);
     if (l.otherwise) return;
     const std::string access = ir::describe(p_, l.tensor, l.index);
-    check(components(l.tensor, l.index, site.env), site.env, site.within, p_[site.value].where, access, "extents",
-          shape(l.tensor), access + " else 0");
+    check(components(l.tensor, l.index, site.env), site.env, certain_[site.value.index], site.within, p_[site.value].where,
+          access, "extents", shape(l.tensor), access + " else 0");
   }
 
   void replace(const ReplaceSite& site) {
@@ -201,17 +203,18 @@ class Checker {
     std::vector<std::string> binds;
     for (const auto& [axis, by] : r.binds) binds.push_back(fmt::format("{} := {}", p_[axis].name, ir::describe(p_, by)));
     const std::string access = fmt::format("{}[{}]", ir::describe(p_, r.of), fmt::join(binds, ", "));
-    check(components, site.env, site.within, p_[site.value].where, access, "range", {}, access + " else 0");
+    check(components, site.env, certain_[site.value.index], site.within, p_[site.value].where, access, "range", {},
+          access + " else 0");
   }
 
   void store(const ir::Store& s) {
-    check(components(s.tensor, s.index, {}), {}, instance_axes(p_, s), s.where, ir::describe(p_, s.tensor, s.index), "extents",
-          shape(s.tensor), "");
+    check(components(s.tensor, s.index, {}), {}, instance_axes(p_, s), instance_axes(p_, s), s.where,
+          ir::describe(p_, s.tensor, s.index), "extents", shape(s.tensor), "");
   }
 
  private:
-  std::vector<Poly> given(const Env& env) {
-    std::vector<Poly> facts = instance_facts(terms_, env);
+  std::vector<Poly> given(const Env& env, const AxisSet& certain) {
+    std::vector<Poly> facts = instance_facts(terms_, env, certain);
     facts.insert(facts.end(), env.facts.begin(), env.facts.end());
     return facts;
   }
@@ -238,6 +241,7 @@ class Checker {
 
   Terms& terms_;
   const ir::Program& p_;
+  const std::vector<AxisSet> certain_;  // per value
   std::vector<Refusal>& refusals_;
 };
 
@@ -341,12 +345,14 @@ std::vector<Poly> element_of(Terms& terms, ir::TensorId tensor, const std::vecto
   return element;
 }
 
-std::vector<Poly> instance_facts(Terms& terms, const Env& env) {
+std::vector<Poly> instance_facts(Terms& terms, const Env& env, const AxisSet& within) {
   const ir::Program& p = terms.program();
   std::vector<Poly> facts;
   Env own;
   own.copy = env.copy;
+  const auto has_points = [&](AxisId a) { return p[a].program && ir::contains(within, a); };
   for (AxisId a : p.program_axes) {
+    if (!has_points(a)) continue;
     auto [lo, hi] = terms.range(a, own);
     facts.push_back(hi - 1 - lo);
   }
@@ -355,7 +361,7 @@ std::vector<Poly> instance_facts(Terms& terms, const Env& env) {
     if (!t.contract.lo || !t.contract.hi) continue;
     bool has_elements = true;
     for (const ir::Dim& d : t.dims)
-      for (const ir::Factor& f : d) has_elements = has_elements && (f.axis ? p[f.axis].program && f.offset >= 0 : f.offset >= 1);
+      for (const ir::Factor& f : d) has_elements = has_elements && (f.axis ? has_points(f.axis) && f.offset >= 0 : f.offset >= 1);
     if (!has_elements) continue;
     const Poly lo = terms.exact(*t.contract.lo, {}), room = terms.exact(*t.contract.hi, {}) - lo;
     facts.push_back(room - 1);

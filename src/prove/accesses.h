@@ -42,8 +42,8 @@ struct Place {
 Place place_of(Terms& terms, ir::TensorId tensor, const std::vector<ir::Index>& index, const Env& env);
 // The element as one number per dimension.
 std::vector<Poly> element_of(Terms& terms, ir::TensorId tensor, const std::vector<ir::Index>& index, const Env& env);
-// What is known wherever an instance runs: no program axis is empty.
-std::vector<Poly> instance_facts(Terms& terms, const Env& env);
+// What is known where none of the program axes among these is empty.
+std::vector<Poly> instance_facts(Terms& terms, const Env& env, const ir::AxisSet& within);
 
 void check_loads(Terms& terms, std::vector<Refusal>& refusals);
 // The same for the index of a store.
