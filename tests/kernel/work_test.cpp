@@ -53,6 +53,11 @@ TEST(Work, ChainsHoldIterationsBack) {
   EXPECT_NEAR(with("v + v / v") - with("v + v"), 5000, 50) << "five cycles a quotient; nothing waits";
 }
 
+TEST(Work, ShortGroupsBeginWhileOthersWait) {
+  EXPECT_LT(phase_of(sum_loop, {1000, 4}).cycles, 0.7 * phase_of(sum_loop, {1, 4}).cycles);
+  EXPECT_EQ(phase_of(sum_loop, {1000, 1000}).cycles, phase_of(sum_loop, {1, 1000}).cycles);
+}
+
 TEST(Work, NeighboursAreOneAccessAndOthersOneALane) {
   const auto at = [&](const char* index) {
     return phase_of(fmt::format("    for i in 0 .. s\n      y[i * 8 + lane] = x[{}]\n", index), {1, 1000}).cycles;
@@ -115,6 +120,30 @@ TEST(Reuse, AVisitIsWhatIsTouchedBeforeAnAccessGoesElsewhere) {
   };
   EXPECT_EQ(visit("    for i in 0 .. s\n      y[i * 8 + lane] = x[i * 8 + lane]\n"), 32'000);
   EXPECT_EQ(visit("    for j in 0 .. 4\n      for i in 0 .. s\n        y[lane] = x[i * 4096 + j * 8 + lane]\n"), 32);
+}
+
+TEST(Reuse, RowsReadSideBySideAreOneVisitAndRowsStoredSoAreNot) {
+  const Work::Phase phase = phase_of(
+      "    for i in 0 .. s\n      y[group * s * 16 + i * 8 + lane] = x[group * s * 16 + i * 8 + lane]\n"
+      "      y[group * s * 16 + s * 8 + i * 8 + lane] = x[group * s * 16 + s * 8 + i * 8 + lane]\n",
+      {100, 10});
+  ASSERT_EQ(phase.footprint.size(), 3u);
+  for (const Touched& t : phase.footprint)
+    if (t.buffer == 0)
+      EXPECT_EQ(t.visit, 100 * 640) << "on and on";
+    else
+      EXPECT_EQ(t.visit, 320);
+}
+
+TEST(Reuse, LinesFilledInTurnsDoNotGoPastTheCaches) {
+  const auto ragged = [](const char* body) {
+    const Work::Phase phase = phase_of(body, {100, 128});
+    return std::any_of(phase.footprint.begin(), phase.footprint.end(), [](const Touched& t) { return t.stored && t.ragged; });
+  };
+  EXPECT_FALSE(ragged("    for i in 0 .. s\n      y[group * 1024 + i * 8 + lane] = 0f32\n"));
+  EXPECT_TRUE(
+      ragged("    for i in 0 .. s\n      y[group * 2048 + i * 8 + lane] = 0f32\n"
+             "      y[group * 2048 + 1024 + i * 8 + lane] = 0f32\n"));
 }
 
 // Groups whose number has two digits: the fast one goes along y, the slow one along x.
