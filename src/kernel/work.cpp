@@ -154,6 +154,9 @@ struct Work::Impl {
   Rates::Cost rate(const Apply& a, DType argument, DType result) const {
     if (a.op == Op::div && argument == DType::f32_ && varying(a.args[0]) && !varying(a.args[1])) return rates.quotient;
     switch (a.op) {
+      case Op::add:
+      case Op::sub:
+        return {rates.simple.busy, is_float(argument) ? rates.multiply.latency : rates.simple.latency};
       case Op::ldexp:
       case Op::mul:
       case Op::fma:

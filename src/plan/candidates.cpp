@@ -22,6 +22,7 @@ constexpr const char* lane_tiles[] = {"1", "2", "4", "8"};
 constexpr const char* wide_tile = "16";  // a kilobyte at a time of rows that lie pages apart
 constexpr const char* other_tiles[] = {"2", "4", "6", "8", "16"};
 constexpr const char* instances_at_once[] = {"8", "4"};
+constexpr std::pair<const char*, const char*> chains_at_once[] = {{"4", "4"}, {"2", "8"}, {"1", "8"}};
 constexpr const char* accumulated_copies[] = {"8", "4", "1"};
 constexpr const char* part_counts[] = {"8", "64"};
 constexpr std::size_t most_axes = 3;
@@ -46,6 +47,12 @@ class Candidates {
             for (const char* copies : accumulated_copies)
               if (!p_[axis].program || copies == std::string_view("1"))
                 add(with(with(fixed_, "accumulate." + p_[axis].name, parts), "tile." + p_[axis].name, copies));
+    // Chains of a reduction beside each other, where lanes keep a result each.
+    for (const auto& [list, first] : all)
+      for (AxisId axis : axes())
+        if (first && along_results(*first) && reduces_each(axis, *first) && !shares(*first, axis) && !crosses(*first, axis))
+          for (const auto& [tile, copies] : chains_at_once)
+            add(with(with(on(list), "tile." + p_[*first].name, tile), "tile." + p_[axis].name, copies));
     if (const auto& [list, first] = all[0]; first)
       for (const char* tile : lane_tiles) add(with(on(list), "tile." + p_[*first].name, tile));
     // Lanes settle what they reduced in steps that wait for each other: those of several instances do so beside each other.

@@ -86,6 +86,16 @@ TEST(Planner, SeveralShortRowsSettleBesideEachOther) {
   EXPECT_LT(cost.at({{"tile.col", "1"}, {"tile.row", "4"}}), cost.at({{"tile.col", "1"}}));
 }
 
+TEST(Planner, SumsOfFewColumnsHaveSeveralChains) {
+  const Planned p("program sums(in x: f32[row, col], out s: f32[col]) {\n  parallel col { s[col] = sum(x, row) }\n}\n");
+  const Plan plan = p.plan({{"row", 3000}, {"col", 20}});
+  EXPECT_EQ(p.on_lanes({{"row", 3000}, {"col", 20}}), "col");
+  std::int64_t chains = 1;
+  for (const place::AxisMap& map : plan.mapping.phases.back().placement.axes)
+    if (p.p()[map.axis].name == "row") chains = place::constant_size(map, place::Res::reg);
+  EXPECT_GE(chains, 4);
+}
+
 TEST(Planner, ElementsOf64BitsMayHaveHalfTheLanes) {
   const auto tries_half = [](const std::string& dtype) {
     const Planned p("program total(in x: " + dtype + "[row, col], out y: " + dtype +
