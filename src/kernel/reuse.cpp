@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <set>
+#include <tuple>
 
 namespace cosmati::kernel {
 namespace {
@@ -70,6 +73,41 @@ bool same_memory(const Touched& a, const Touched& b) {
   return x < 4 * y && y < 4 * x;
 }
 
+// Runs that lie end to end are read as one, also side by side: what fetches ahead of one fetches the next. `part`: which part
+// each is from; who stores several in one part goes elsewhere with each store.
+Footprint end_to_end(const Footprint& all, const std::vector<std::size_t>& part, std::vector<std::size_t>& kept) {
+  std::vector<std::size_t> order(all.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::tuple(all[a].buffer, all[a].stored, all[a].at) < std::tuple(all[b].buffer, all[b].stored, all[b].at);
+  });
+  std::vector<std::optional<Touched>> joined(all.begin(), all.end());
+  std::set<std::size_t> parts;
+  for (std::size_t i = 0, last = 0; i < order.size(); ++i) {
+    Touched &before = *joined[order[last]], &next = *joined[order[i]];
+    const double end = before.at + before.run;
+    const bool new_part = parts.insert(part[order[i]]).second;
+    if (i == last) continue;
+    if (before.buffer != next.buffer || before.stored != next.stored || (next.stored && !new_part) || before.count != 1 ||
+        next.count != 1 || std::abs(next.at - end) > line) {
+      last = i;
+      parts = {part[order[i]]};
+      continue;
+    }
+    for (std::size_t level = 0; level < before.beyond.size(); ++level) before.beyond[level] += next.beyond[level];
+    before.ragged = before.ragged || next.ragged;
+    before.visit += next.visit;
+    grow(before, std::max(end, next.at + next.run) - before.at);
+    joined[order[i]].reset();
+  }
+  Footprint rest;
+  std::vector<std::size_t> rest_kept;
+  for (std::size_t i = 0; i < joined.size(); ++i)
+    if (joined[i]) rest.push_back(*joined[i]), rest_kept.push_back(kept[i]);
+  kept = std::move(rest_kept);
+  return rest;
+}
+
 }  // namespace
 
 double Touched::bytes() const {
@@ -132,8 +170,10 @@ Footprint adjoined(const Footprint& accesses, std::vector<std::size_t>& kept) {
 Footprint together(const std::vector<Footprint>& parts, const Bytes& caches, std::vector<std::size_t>& kept) {
   Footprint all;
   std::vector<Bytes> sums;
-  std::size_t number = 0;
-  for (const Footprint& part : parts)
+  std::vector<std::size_t> part_of;
+  std::size_t number = 0, part_number = 0;
+  for (const Footprint& part : parts) {
+    ++part_number;
     for (const Touched& t : part) {
       const std::size_t own = number++;
       const auto known = std::find_if(all.begin(), all.end(), [&](const Touched& k) { return same_memory(k, t); });
@@ -141,6 +181,7 @@ Footprint together(const std::vector<Footprint>& parts, const Bytes& caches, std
         all.push_back(t);
         sums.push_back(t.beyond);
         kept.push_back(own);
+        part_of.push_back(part_number);
         continue;
       }
       Bytes& sum = sums[static_cast<std::size_t>(known - all.begin())];
@@ -153,10 +194,11 @@ Footprint together(const std::vector<Footprint>& parts, const Bytes& caches, std
       known->ragged = known->ragged || t.ragged;
       known->stored = known->stored || t.stored;
     }
+  }
   for (std::size_t level = 0; level < cache_levels; ++level)
     if (!fits(all, level, caches))
       for (std::size_t i = 0; i < all.size(); ++i) all[i].beyond[level] = sums[i][level];
-  return all;
+  return end_to_end(all, part_of, kept);
 }
 
 }  // namespace cosmati::kernel

@@ -34,8 +34,9 @@ double bytes(const Footprint& all);
 Footprint repeated(Footprint body, double trips, const std::vector<double>& advance, const Bytes& caches);
 // Straight code: accesses next to each other make longer runs. `kept`: the numbers of those in the result.
 Footprint adjoined(const Footprint& accesses, std::vector<std::size_t>& kept);
-// One after the other: who touches the same memory again finds it where all of it fits, and is left out of the result. `kept`:
-// the numbers of those in it, counted through all parts.
+// One after the other: who touches the same memory again finds it where all of it fits, and is left out of the result. Runs that
+// lie end to end are one, but for stores to several at the same time. `kept`: the numbers of those in the result, counted through
+// all parts.
 Footprint together(const std::vector<Footprint>& parts, const Bytes& caches, std::vector<std::size_t>& kept);
 
 }  // namespace cosmati::kernel

@@ -20,6 +20,9 @@ using ops::Op;
 using support::overloaded;
 
 constexpr double unknown_trips = 64;  // of a loop whose range depends on memory
+constexpr double in_flight = 160;     // cycles of work that a core looks ahead: what waits meanwhile costs nothing
+constexpr double foreseen = 0.25;     // of the cycles to enter and leave a loop, where nobody waits for the branch
+constexpr double of_one = 4;          // cycles of a division of two numbers
 constexpr double spilled = 4;         // others give way with every register that is short
 constexpr double not_known = 4096;    // bytes from one access to the next: a page
 constexpr std::size_t most_products = 16;
@@ -151,6 +154,9 @@ struct Work::Impl {
   Rates::Cost rate(const Apply& a, DType argument, DType result) const {
     if (a.op == Op::div && argument == DType::f32_ && varying(a.args[0]) && !varying(a.args[1])) return rates.quotient;
     switch (a.op) {
+      case Op::add:
+      case Op::sub:
+        return {rates.simple.busy, is_float(argument) ? rates.multiply.latency : rates.simple.latency};
       case Op::ldexp:
       case Op::mul:
       case Op::fma:
@@ -158,6 +164,8 @@ struct Work::Impl {
         return rates.multiply;
       case Op::div:
       case Op::sqrt:
+        if (std::none_of(a.args.begin(), a.args.end(), [&](ExprId arg) { return varying(arg); }))
+          return {std::min(rates.divide.busy, of_one), rates.divide.latency};
         return {rates.divide.busy * (byte_size(argument) == 8 ? 1.6 : 1), rates.divide.latency};
       case Op::minimum:
       case Op::maximum:
@@ -621,9 +629,23 @@ struct Work::Impl {
     return sum;
   }
 
-  // What a region touches, each with the access it stems from.
-  double run(const Region& r, Asked& at, std::size_t depth, Footprint& touched, std::vector<const Access*>& from) const {
+  // Lines of several rows that are filled in turns leave before they are whole.
+  static void filled_in_turns(Footprint& accesses) {
+    constexpr double line = 64;
+    for (Touched& t : accesses) {
+      const auto beside = [&](const Touched& other) { return other.stored && other.run < line && other.buffer == t.buffer; };
+      t.ragged = t.ragged || (beside(t) && std::count_if(accesses.begin(), accesses.end(), beside) > 1);
+    }
+  }
+
+  // What is done again and again takes as long as its work, unless that fills the view of the core before its end is known.
+  static double again(double once, double busy) { return std::max(busy, once * std::min(1.0, busy / in_flight)); }
+
+  // What a region touches, each with the access it stems from. busy: the cycles in which it does not wait.
+  double run(const Region& r, Asked& at, std::size_t depth, Footprint& touched, std::vector<const Access*>& from,
+             double& busy) const {
     double sum = std::max(r.busy, r.latency);
+    busy = r.busy;
     std::vector<Footprint> parts;
     std::vector<std::vector<const Access*>> sources;
     Footprint own;
@@ -631,10 +653,15 @@ struct Work::Impl {
       own.push_back({a.buffer.index, bytes(a.origin, a.element, at), 1, a.element, {}, a.stored});
     std::vector<double> by;
     for (const Access& a : r.accesses) by.push_back(std::abs(bytes(a.lane, a.element, at)));
-    if (depth > 0) sum += conflicts(own) + mistaken(own, by, at.lanes);
+    if (depth > 0) {
+      const double stalls = conflicts(own) + mistaken(own, by, at.lanes);
+      sum += stalls;
+      busy += stalls;
+    }
     if (at.lanes > 1) own = repeated(std::move(own), at.lanes, by, at.caches);
     std::vector<std::size_t> joined;
     parts.push_back(adjoined(own, joined));
+    filled_in_turns(parts.back());
     sources.emplace_back();
     for (const std::size_t i : joined) sources.back().push_back(&r.accesses[i]);
     std::size_t done = 0;
@@ -654,13 +681,15 @@ struct Work::Impl {
       const Region& body = *l.body;
       Footprint inner;
       std::vector<const Access*> inner_from;
-      double once = run(body, at, depth + 1, inner, inner_from), last = 0;
+      double works = 0, once = run(body, at, depth + 1, inner, inner_from, works), last = 0;
       if (body.loops.empty()) {
-        const double straight = std::max(body.busy, body.latency), waits = once - straight;
-        once = std::max(body.busy + waits, l.carried);
-        last = std::max(0.0, straight - once);
+        last = std::max(0.0, once - std::max(works, l.carried));
+        once = works;
+      } else if (trips > 1) {
+        once = again(once, works);
       }
       sum += rates.loop + last + trips * (std::max(once, l.carried) + l.spill + rates.unroll);
+      busy += rates.loop * foreseen + trips * (works + l.spill + rates.unroll);
       std::vector<double> advance;
       for (const Access* a : inner_from)
         advance.push_back(std::abs(bytes(a->loops[a->loops.size() - 1 - depth], a->element, at)));
@@ -695,7 +724,9 @@ std::vector<Work::Phase> Work::operator()(const std::vector<std::int64_t>& param
     std::vector<const Access*> from;
     at.lanes = k.phases[i].lanes;
     at.turn = std::numeric_limits<double>::infinity();
-    const double cycles = impl_->run(impl_->phases[i], at, 0, touched, from);
+    double busy = 0;
+    const double once = impl_->run(impl_->phases[i], at, 0, touched, from, busy);
+    const double cycles = groups > 1 ? Impl::again(once, busy) : once;
     const std::vector<std::int64_t> spans = impl_->spans(i, groups, at);
     Impl::Start first{0, std::vector<std::optional<std::int64_t>>(k.vars.size())};
     for (std::size_t digit = 0; digit + 1 < spans.size(); ++digit) {

@@ -5,6 +5,13 @@
 #include "lower/lowering.h"
 
 namespace cosmati::lower {
+namespace {
+
+std::int64_t most(DType with_sign) {
+  return byte_size(with_sign) == 8 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int32_t>::max();
+}
+
+}  // namespace
 
 // The largest or smallest of float32 numbers, where a NaN wins and -0 is below +0, by three extremes of their bits: as integers
 // numbers without a sign are in order, and those with one are in the opposite order above them, or below where integers have a
@@ -79,8 +86,7 @@ bool Lowering::places_in_order(const ir::Reduce& reduce) const {
   if (!r.builtin || !r.index || reduce.axes.size() != 1 || reduced_axes(reduce).size() != 1) return false;
   const ir::Axis& axis = p_[reduce.axes[0]];
   const auto* coordinate = std::get_if<ir::Coord>(&p_[reduce.args[1]].node);
-  // Blocks are numbered by i32.
-  return coordinate && coordinate->axis == reduce.axes[0] && axis.in_dims && !axis.lo && !axis.hi && ir::narrows_integers(p_);
+  return coordinate && coordinate->axis == reduce.axes[0] && axis.in_dims && !axis.lo && !axis.hi;
 }
 
 Lowering::Folding Lowering::by_places(ValueId v, Scope* s) {
@@ -90,8 +96,11 @@ Lowering::Folding Lowering::by_places(ValueId v, Scope* s) {
   const bool largest = r.name == "argmax", numbers = is_float(r.state_types[0]);
   const auto let = [this](Scope* at, const char* name, ExprId e) { return b_.let(*at->block, name, e); };
   std::map<ValueId, ExprId> memo;
-  const ExprId worst = lambda_value(r.identity.results[0], {}, s, memo), none = b_.integer(-1, DType::i32_);
-  const ExprId size = let(s, "size", hi(axis, s));
+  // 32 bits hold every place where extents must fit them.
+  const DType place = ir::narrows_integers(p_) ? DType::i32_ : DType::i64_;
+  const ExprId worst = lambda_value(r.identity.results[0], {}, s, memo), none = b_.integer(-1, place);
+  const ExprId nowhere = b_.integer(most(place), place);
+  const ExprId size = let(s, "size", b_.cast(place, hi(axis, s)));
   Fold f;
   f.identity = {worst, none};
   f.names = {"best", "block"};
@@ -102,25 +111,56 @@ Lowering::Folding Lowering::by_places(ValueId v, Scope* s) {
     if (numbers)
       better = both(b_.apply(Op::logical_not, {b_.apply(largest ? Op::le : Op::ge, {x, best})}), b_.apply(Op::eq, {best, best}));
     better = let(at, "better", better);
-    const ExprId block = let(at, "at", b_.cast(DType::i32_, binder(at, axis)->coordinates.at(axis).base));
+    const ExprId block = let(at, "at", b_.cast(place, binder(at, axis)->coordinates.at(axis).base));
     return {let(at, "best", b_.apply(Op::where, {better, x, best})),
             let(at, "block", b_.apply(Op::where, {better, block, state[1]}))};
   };
   f.close = [=, this](const Arguments& state, std::size_t copy, const Shape& shape) -> Arguments {
     const auto offset = static_cast<std::int64_t>(copy) * shape.lanes;
-    const ExprId first = shape.lanes > 1 ? let(s, "first", add(b_.integer(offset), b_.lane())) : b_.integer(offset);
-    const ExprId whole = b_.integer(static_cast<std::int64_t>(shape.copies) * shape.lanes);
-    const ExprId any = copy == 0 ? b_.apply(Op::lt, {first, size}) : b_.apply(Op::le, {whole, size});
-    const ExprId untouched = let(s, "untouched", b_.apply(Op::where, {any, first, b_.integer(-1)}));
-    const ExprId taken = let(s, "taken", add(as_i64(state[1]), first));
-    return {state[0],
-            let(s, "place", b_.apply(Op::where, {b_.apply(Op::le, {b_.integer(0, DType::i32_), state[1]}), taken, untouched}))};
+    const ExprId start = b_.integer(offset), whole = b_.integer(static_cast<std::int64_t>(shape.copies) * shape.lanes);
+    const ExprId first = shape.lanes > 1 ? let(s, "first", b_.cast(place, add(start, b_.lane()))) : b_.cast(place, start);
+    const ExprId any = copy == 0 ? b_.apply(Op::lt, {first, size}) : b_.apply(Op::le, {whole, hi(axis, s)});
+    const ExprId untouched = b_.apply(Op::where, {any, first, nowhere});
+    const ExprId taken = b_.apply(Op::le, {b_.integer(0, place), state[1]});
+    return {let(s, "rank", rank(state[0], largest, s)),
+            let(s, "place", b_.apply(Op::where, {taken, add(state[1], first), untouched}))};
   };
-  f.merge = [this, &r](const Arguments& a, const Arguments& b, Scope* at) { return merge(r, a, b, at); };
+  // The best rank of all first, then the first place that has it.
+  f.settle = [=, this](const std::vector<Arguments>& states, bool lanes, Scope* at) -> Arguments {
+    const auto together = [&](std::vector<ExprId> all, const char* name, Op op) {
+      for (; all.size() > 1; all.resize((all.size() + 1) / 2))
+        for (std::size_t i = 0; i < all.size() / 2; ++i)
+          all[i] = let(at, name, b_.apply(op, {all[i], all[(all.size() + 1) / 2 + i]}));
+      ExprId one = all[0];
+      for (auto mask = static_cast<std::uint32_t>(lanes ? lanes_ : 1) / 2; mask > 0; mask /= 2)
+        one = let(at, name, b_.apply(op, {one, b_.swap(one, mask)}));
+      return lanes ? let(at, name, b_.first(one)) : one;
+    };
+    std::vector<ExprId> ranks, places;
+    for (const Arguments& state : states) ranks.push_back(state[0]);
+    const ExprId best = together(ranks, "best", largest ? Op::maximum : Op::minimum);
+    for (const Arguments& state : states)
+      places.push_back(let(at, "candidate", b_.apply(Op::where, {b_.apply(Op::eq, {state[0], best}), state[1], nowhere})));
+    const ExprId found = together(places, "place", Op::minimum);
+    return {best, let(at, "place", as_i64(b_.apply(Op::where, {b_.apply(Op::lt, {found, size}), found, none})))};
+  };
   return {std::move(f), [this, v, s, &r](const std::vector<Arguments>& states) {
             std::size_t result = 0;
             each_copy(p_[v].axes, s, [&] { s->memo[{v, copy_key(p_[v].axes, s)}] = lambda(r.finish, states[result++], s); });
           }};
+}
+
+// A number that orders like `x`: an integer as it is, a float by its bits, where the zeros are equal and NaN are the best.
+ExprId Lowering::rank(ExprId x, bool largest, Scope* s) {
+  const DType number = k_[x].dtype;
+  if (!is_float(number)) return x;
+  const DType with_sign = number == DType::f64_ ? DType::i64_ : DType::i32_;
+  const ExprId highest = b_.integer(most(with_sign), with_sign);
+  const ExprId bits = b_.let(*s->block, "bits", b_.bits(with_sign, add(x, b_.constant(number, 0))));
+  const ExprId negative = b_.apply(Op::lt, {bits, b_.integer(0, with_sign)});
+  const ExprId ordered = b_.apply(Op::where, {negative, b_.apply(Op::bit_xor, {bits, highest}), bits});
+  const ExprId of_nan = largest ? highest : b_.integer(-most(with_sign) - 1, with_sign);
+  return b_.apply(Op::where, {b_.apply(Op::eq, {x, x}), ordered, of_nan});
 }
 
 }  // namespace cosmati::lower

@@ -184,6 +184,8 @@ class Lowering {
     bool symmetric = true;  // both orders of a merge give the same bits
     // The state that the merge takes from the one that the steps made, of a copy of the innermost axis; nothing: they are alike.
     std::function<Arguments(const Arguments&, std::size_t, const Shape&)> close{};
+    // One state from those of all copies, and of their lanes where these have elements too; nothing: by merges.
+    std::function<Arguments(const std::vector<Arguments>&, bool, Scope*)> settle{};
   };
   struct Folding {  // how a reduction runs, and what becomes of the states of its copies
     Fold fold;
@@ -195,9 +197,10 @@ class Lowering {
   Folding by_table(ValueId v, Scope* s);
   std::vector<ValueId> beside(ValueId v, Scope* s);
   static Arguments part(const Arguments& all, std::size_t first, std::size_t count);
-  static Fold joined(const std::vector<Folding>& all, const std::vector<std::size_t>& distinct,
-                     std::map<std::size_t, std::size_t>& begins);
+  Fold joined(const std::vector<Folding>& all, const std::vector<std::size_t>& distinct,
+              std::map<std::size_t, std::size_t>& begins);
   std::vector<Arguments> folded(ValueId v, const Fold& f, Scope* s);
+  Arguments settle(const Fold& f, std::vector<Arguments> parts, bool lanes, Scope* s);
   Fold fold_of(ValueId v, Scope* s);
   struct Parts {
     std::vector<Array> states;  // over the axes of the result, part after part
@@ -225,6 +228,7 @@ class Lowering {
   Folding by_bits(ValueId v, Scope* s, bool both_ends);
   bool places_in_order(const ir::Reduce& reduce) const;
   Folding by_places(ValueId v, Scope* s);
+  ExprId rank(ExprId x, bool largest, Scope* s);
 
   // ---- streams.cpp -----------------------------------------------------------------------------------------------------
   std::vector<CarriedState>& carried(StreamId stream, Scope* from);

@@ -66,11 +66,17 @@ std::vector<Arguments> Lowering::folded(ValueId v, const Fold& f, Scope* s) {
       const Arguments one = state_at(state, result * accumulators + a);
       parts.push_back(f.close ? f.close(one, a, shapes.back().second) : one);
     }
-    for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2))
-      for (std::size_t a = 0; a < parts.size() / 2; ++a) parts[a] = f.merge(parts[a], parts[(parts.size() + 1) / 2 + a], s);
-    settled.push_back(lanes ? settle_lanes(f, parts[0], s) : parts[0]);
+    settled.push_back(settle(f, std::move(parts), lanes, s));
   }
   return settled;
+}
+
+// One state from those of the copies, and of the lanes where they have elements too.
+Arguments Lowering::settle(const Fold& f, std::vector<Arguments> parts, bool lanes, Scope* s) {
+  if (f.settle) return f.settle(parts, lanes, s);
+  for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2))
+    for (std::size_t a = 0; a < parts.size() / 2; ++a) parts[a] = f.merge(parts[a], parts[(parts.size() + 1) / 2 + a], s);
+  return lanes ? settle_lanes(f, parts[0], s) : parts[0];
 }
 
 // By name, so that a program computes the same bits after it is printed and read back. The elements of a stream's current piece
@@ -313,6 +319,14 @@ Lowering::Fold Lowering::joined(const std::vector<Folding>& all, const std::vect
     f.close = [each](const Arguments& state, std::size_t copy, const Shape& shape) {
       return each([&](const Fold& one, std::size_t first, std::size_t n) {
         return one.close ? one.close(part(state, first, n), copy, shape) : part(state, first, n);
+      });
+    };
+  if (std::any_of(distinct.begin(), distinct.end(), [&](std::size_t i) { return bool(all[i].fold.settle); }))
+    f.settle = [this, each](const std::vector<Arguments>& states, bool lanes, Scope* at) {
+      return each([&](const Fold& one, std::size_t first, std::size_t n) {
+        std::vector<Arguments> own;
+        for (const Arguments& state : states) own.push_back(part(state, first, n));
+        return settle(one, std::move(own), lanes, at);
       });
     };
   return f;

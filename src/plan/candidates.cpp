@@ -21,6 +21,8 @@ using ir::ValueId;
 constexpr const char* lane_tiles[] = {"1", "2", "4", "8"};
 constexpr const char* wide_tile = "16";  // a kilobyte at a time of rows that lie pages apart
 constexpr const char* other_tiles[] = {"2", "4", "6", "8", "16"};
+constexpr const char* instances_at_once[] = {"8", "4"};
+constexpr std::pair<const char*, const char*> chains_at_once[] = {{"4", "4"}, {"2", "8"}, {"1", "8"}};
 constexpr const char* accumulated_copies[] = {"8", "4", "1"};
 constexpr const char* part_counts[] = {"8", "64"};
 constexpr std::size_t most_axes = 3;
@@ -45,8 +47,28 @@ class Candidates {
             for (const char* copies : accumulated_copies)
               if (!p_[axis].program || copies == std::string_view("1"))
                 add(with(with(fixed_, "accumulate." + p_[axis].name, parts), "tile." + p_[axis].name, copies));
+    // Chains of a reduction beside each other, where lanes keep a result each.
+    for (const auto& [list, first] : all)
+      for (AxisId axis : axes())
+        if (first && along_results(*first) && reduces_each(axis, *first) && !shares(*first, axis) && !crosses(*first, axis))
+          for (const auto& [tile, copies] : chains_at_once)
+            add(with(with(on(list), "tile." + p_[*first].name, tile), "tile." + p_[axis].name, copies));
     if (const auto& [list, first] = all[0]; first)
       for (const char* tile : lane_tiles) add(with(on(list), "tile." + p_[*first].name, tile));
+    // Lanes settle what they reduced in steps that wait for each other: those of several instances do so beside each other.
+    for (const auto& [list, first] : all)
+      for (AxisId axis : axes())
+        if (first && p_[axis].program && reduces_each(*first, axis))
+          for (const char* copies : instances_at_once)
+            add(with(with(on(list), "tile." + p_[*first].name, "1"), "tile." + p_[axis].name, copies));
+    // Elements of 64 bits take two registers for all lanes, and more steps to settle.
+    for (const auto& [list, first] : all)
+      if (first && rule_.lanes > 2 && !fixed_.contains("lanes") && reduces_wide(*first)) {
+        const Knobs half = with(with(on(list), "lanes", std::to_string(rule_.lanes / 2)), "tile." + p_[*first].name, "1");
+        add(half);
+        for (AxisId axis : axes())
+          if (p_[axis].program && reduces_each(*first, axis)) add(with(half, "tile." + p_[axis].name, instances_at_once[0]));
+      }
     // Squares of what lies across the lanes, turned around in registers. Where a loaded value serves several times, blocks of
     // other sizes do as much with less code.
     for (const auto& [list, first] : all)
@@ -137,6 +159,23 @@ class Candidates {
     return std::any_of(live_.begin(), live_.end(), [&](ValueId v) {
       const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node);
       return reduce && ir::contains(p_[v].axes, first) && (!alone || reduce->axes == ir::AxisSet{*alone});
+    });
+  }
+
+  // Whether something is reduced over `axis` for each coordinate of `of`.
+  bool reduces_each(AxisId axis, AxisId of) const {
+    return std::any_of(live_.begin(), live_.end(), [&](ValueId v) {
+      const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node);
+      return reduce && ir::contains(reduce->axes, axis) && ir::contains(p_[v].axes, of);
+    });
+  }
+
+  // Whether elements of 64 bits are reduced over it, or places that may need as many.
+  bool reduces_wide(AxisId axis) const {
+    return std::any_of(live_.begin(), live_.end(), [&](ValueId v) {
+      const auto* reduce = std::get_if<ir::Reduce>(&p_[v].node);
+      if (!reduce || !ir::contains(reduce->axes, axis)) return false;
+      return byte_size(p_[reduce->args[0]].dtype) == 8 || (p_[reduce->reducer].index && !ir::narrows_integers(p_));
     });
   }
 

@@ -68,6 +68,26 @@ class Extremes(ToolTest):
                             self.assertTrue(same, f"{where}: {got}, not {wanted}")
                         self.assertEqual((first[r], last[r]), (place(row, np.min), place(row, np.max)), where)
 
+    def test_places_of_64_bits_and_of_32_are_the_same(self):
+        random = np.random.default_rng(13)
+        text = """program places<T: any>(in x: T[row, col], out first: i64[row], out last: i64[row]) {
+  parallel row {
+    first[row] = argmin(x, col)
+    last[row] = argmax(x, col)
+  }
+}"""
+        for places in ("i64", "i32"):
+            program = self.program(text.replace("i64", places))
+            for width in (0, 5, 19, 64, 145):
+                for dtype in (np.float32, np.int8):
+                    x = rows(random, width, np.dtype(dtype))
+                    for options in (["lane_axes=col", "tile.col=1"], ["lane_axes=col", "tile.col=4"], ["lane_axes=row", "tile.col=3"], []):
+                        settings = [word for option in options for word in ("--set", option)]
+                        for plan, (first, last) in self.each_plan(program, ["first", "last"], *settings, lanes=(1, 2, 8, 16, 32)[2 * (options == []):], x=x):
+                            where = f"{places}, {plan}, {options}, {np.dtype(dtype)} of {width}"
+                            self.assertEqual(first.tolist(), [place(row, np.min) for row in x], where)
+                            self.assertEqual(last.tolist(), [place(row, np.max) for row in x], where)
+
     def test_of_a_value_beside_the_largest_size(self):
         program = self.program("""program sizes(in x: f32[row, col], out hi: f32[row], out lo: f32[row], out size: f32[row]) {
   parallel row {
