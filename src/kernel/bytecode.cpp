@@ -41,12 +41,12 @@ class Assembler {
   explicit Assembler(const Kernel& k) : k_(k), varying_(varying(k)) {
     std::uint32_t lanes = 1;
     for (const Phase& p : k.phases) lanes = std::max(lanes, static_cast<std::uint32_t>(p.lanes));
-    out_.first_param = lane_slot + most_lanes;
+    out_.first_param = lane_slot + lanes;
     out_.slots = out_.first_param + static_cast<std::uint32_t>(k.params.size());
     const auto reserve = [&](bool varies) { return std::exchange(out_.slots, out_.slots + (varies ? lanes : 1)); };
     for (bool varies : varying_.vars) vars_.push_back(reserve(varies));
     for (bool varies : varying_.exprs) exprs_.push_back(reserve(varies));
-    for (std::uint32_t i = 0; i < most_lanes; ++i) out_.constants.emplace_back(lane_slot + i, i);
+    for (std::uint32_t i = 0; i < lanes; ++i) out_.constants.emplace_back(lane_slot + i, i);
     for (std::uint32_t i = 0; i < k.exprs.size(); ++i)
       if (const Const* c = std::get_if<Const>(&k.exprs[i].node))
         out_.constants.emplace_back(exprs_[i], slot_of_scalar(k.exprs[i].dtype, {c->f, c->i}));
@@ -173,6 +173,7 @@ class Assembler {
   }
 
   void statement(const Prefetch&) {}
+  void statement(const Fence&) { emit(make(Code::fence, {}, {})); }
 
   void statement(const Store& x) {
     const Slots offset = value(x.ref.offset), stored = value(x.value);

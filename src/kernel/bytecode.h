@@ -43,6 +43,7 @@ enum class Code : std::uint8_t {
   load_guarded,       // dst = b ? buffer[a] : c
   store,              // buffer[a] = b
   store_guarded,      // buffer[a] = b if c
+  fence,              //
   swap,               // dst = a of the lane whose number is this one's xor target
   first,              // dst = a of lane 0; all lanes hold the same
   select,             // dst = a ? b : c
@@ -74,7 +75,7 @@ struct Bytecode {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> constants;  // slot and value
   std::vector<Instructions> phases;
 };
-inline constexpr std::uint32_t group_slot = 0, worker_slot = 1, lane_slot = 2, most_lanes = 64;
+inline constexpr std::uint32_t group_slot = 0, worker_slot = 1, lane_slot = 2;
 
 // Throws InternalError where an operation that has to be expanded was not.
 Bytecode assemble(const Kernel& k);

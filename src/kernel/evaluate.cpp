@@ -1,6 +1,7 @@
 // The value of a size expression at launch: constants and integer params only, by the reference operations. A product that does
 // not fit is as large as can be: it counts elements, and no memory has so many.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <limits>
 #include <tuple>
 
@@ -29,6 +30,10 @@ std::int64_t evaluate(const Kernel& k, ExprId e, const std::vector<std::int64_t>
   if (std::int64_t product = 0; a->op == ops::Op::mul && __builtin_mul_overflow(args[0].i, args[1].i, &product))
     return std::numeric_limits<std::int64_t>::max();
   return ops::reference(a->op, argument, x.dtype, args).i;
+}
+
+bool meets_conditions(const Kernel& k, const std::vector<std::int64_t>& params) {
+  return std::all_of(k.conditions.begin(), k.conditions.end(), [&](ExprId e) { return evaluate(k, e, params) != 0; });
 }
 
 std::int64_t param_bits(DType t, const ops::Scalar& scalar) {

@@ -57,6 +57,7 @@ class Expander {
                        store.value = expression(store.value, out);
                        if (store.guard) store.guard = expression(*store.guard, out);
                      },
+                     [](Fence&) {},
                      [&](Prefetch& prefetch) { prefetch.ref.offset = expression(prefetch.ref.offset, out); },
                  },
                  node);

@@ -79,8 +79,9 @@ std::optional<ExprId> identity(const Kernel& k, Op op, const std::vector<ExprId>
 }
 
 constexpr std::string_view reserved_words[] = {
-    "kernel", "param", "buffer", "phase", "groups", "let",  "for",   "in",  "carry", "gives",    "next",           "if",
-    "else",   "group", "worker", "lane",  "lanes",  "true", "false", "and", "or",    "prefetch", "prefetch_write", "past_caches"};
+    "kernel", "param",    "buffer",         "phase",       "groups", "let",   "for",    "in",       "carry",  "gives",
+    "next",   "if",       "else",           "group",       "worker", "lane",  "lanes",  "true",     "false",  "and",
+    "or",     "prefetch", "prefetch_write", "past_caches", "fence",  "apart", "packed", "requires", "aliased"};
 
 std::string sanitised(const std::string& name) {
   std::string s;

@@ -54,8 +54,8 @@ struct Load {  // with a guard, nothing is read where it is false and the value 
   Ref ref;
   std::optional<ExprId> guard, otherwise;
 };
-struct Shuffle {  // what another lane holds: the lane whose number is this one's xor `mask`; without a mask lane 0, for every
-                  // lane (all lanes hold the same there, and the value no longer varies)
+struct Shuffle {  // what another lane holds: the lane whose number is this one's xor `mask`, of the same subgroup; without a mask
+                  // lane 0, for every lane (all lanes hold the same there, and the value no longer varies)
   ExprId value;
   std::optional<std::uint32_t> mask;
 };
@@ -96,7 +96,8 @@ struct Prefetch {  // a hint: the element will be read or written soon. It may l
   Ref ref;
   bool write = false;
 };
-using StmtNode = std::variant<Let, For, If, Store, Prefetch>;
+struct Fence {};  // what lanes of the group have written is there for all of them, and all have read what is written after it
+using StmtNode = std::variant<Let, For, If, Store, Prefetch, Fence>;
 struct Stmt {
   StmtNode node;
 };
@@ -123,13 +124,18 @@ struct Buffer {
   ExprId elements;  // scratch: its size, an i64 expression of params
   std::string name;
   DType dtype;
+  bool aliased = false;  // an argument whose memory is that of another one too
 };
 struct Phase {  // all groups of a phase finish before the next phase starts
   std::string name;
   ExprId groups;  // i64 expression of params
   Block body;
-  int lanes = 1;  // how many lanes a group has: they execute every statement together
+  int lanes = 1;       // how many lanes a group has: 1, 2, 4, .. 32, or several subgroups
+  bool apart = false;  // each lane goes its own way, and they meet at shuffles and fences; else they execute every statement
+                       // together
+  int packed = 1;      // so many groups share the threads of one, each with lanes of its own; they do not meet
 };
+inline constexpr int subgroup_lanes = 32, most_lanes = 1024;
 struct Kernel {
   std::string name;
   std::vector<Param> params;
@@ -138,6 +144,7 @@ struct Kernel {
   std::vector<Expr> exprs;
   std::vector<Stmt> stmts;
   std::vector<Phase> phases;
+  std::vector<ExprId> conditions;  // what the params of a launch have to meet, else the kernel says nothing
 
   const Expr& operator[](ExprId e) const { return exprs[e.index]; }
   const Stmt& operator[](StmtId s) const { return stmts[s.index]; }
@@ -197,5 +204,7 @@ struct Native {                                  // what a backend has instructi
 Kernel expand(Kernel k, Native native = {});
 // The value of an expression of constants and params (phase sizes, scratch sizes). params: bit patterns, one per Param.
 std::int64_t evaluate(const Kernel& k, ExprId e, const std::vector<std::int64_t>& params);
+// Whether they meet all conditions.
+bool meets_conditions(const Kernel& k, const std::vector<std::int64_t>& params);
 
 }  // namespace cosmati::kernel

@@ -124,6 +124,12 @@ class Parser {
     close();
     while (more(1) && peek_word("param")) param();
     while (more(1) && peek_word("buffer")) buffer();
+    while (more(1) && peek_word("requires")) {
+      open(1);
+      word("requires");
+      k_.conditions.push_back(expression(precedence_loosest));
+      close();
+    }
     while (more(1)) {
       open(1);
       word("phase");
@@ -131,7 +137,11 @@ class Parser {
       p.name = any_word();
       word("groups");
       p.groups = expression(precedence_loosest);
-      if (accept("lanes")) p.lanes = static_cast<int>(index());
+      if (accept("lanes")) {
+        p.lanes = static_cast<int>(index());
+        p.apart = accept("apart");
+      }
+      if (accept("packed")) p.packed = static_cast<int>(index());
       close();
       p.body = block(2);
       k_.phases.push_back(std::move(p));
@@ -234,6 +244,7 @@ class Parser {
       word("(");
       b.tensor = index();
       word(")");
+      b.aliased = accept("aliased");
     } else {
       b.kind = accept("launch_scratch") ? Buffer::Kind::launch_scratch : Buffer::Kind::worker_scratch;
       if (b.kind == Buffer::Kind::worker_scratch) word("worker_scratch");
@@ -268,6 +279,7 @@ class Parser {
                     : accept("prefetch")       ? prefetch(false)
                     : accept("prefetch_write") ? prefetch(true)
                     : accept("past_caches")    ? store(true)
+                    : accept("fence")          ? fence()
                                                : store(false);
     k_.stmts.push_back({std::move(node)});
     stmt_lines_.push_back(number);
@@ -332,6 +344,11 @@ class Parser {
       f.otherwise = block(depth + 1);
     }
     return f;
+  }
+
+  StmtNode fence() {
+    close();
+    return Fence{};
   }
 
   StmtNode prefetch(bool write) {

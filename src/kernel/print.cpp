@@ -47,9 +47,11 @@ class Printer {
     for (const Param& p : k_.params) line(1, fmt::format("param {}: {} = {}", p.name, name(p.dtype), source(p)));
     for (const Buffer& b : k_.buffers)
       line(1, fmt::format("buffer {}: {} {} = {}", b.name, name(b.dtype), access(b.access), place(b)));
+    for (ExprId e : k_.conditions) line(1, "requires " + text(e, precedence_loosest));
     for (const Phase& p : k_.phases) {
-      const std::string lanes = p.lanes > 1 ? fmt::format(" lanes {}", p.lanes) : "";
-      line(1, fmt::format("phase {} groups {}{}", p.name, text(p.groups, precedence_loosest), lanes));
+      const std::string lanes = p.lanes > 1 ? fmt::format(" lanes {}{}", p.lanes, p.apart ? " apart" : "") : "";
+      const std::string packed = p.packed > 1 ? fmt::format(" packed {}", p.packed) : "";
+      line(1, fmt::format("phase {} groups {}{}{}", p.name, text(p.groups, precedence_loosest), lanes, packed));
       block(2, p.body);
     }
     return std::move(out_);
@@ -75,7 +77,7 @@ class Printer {
   }
 
   std::string place(const Buffer& b) {
-    if (b.kind == Buffer::Kind::argument) return fmt::format("argument({})", b.tensor);
+    if (b.kind == Buffer::Kind::argument) return fmt::format("argument({}){}", b.tensor, b.aliased ? " aliased" : "");
     const std::string_view kind = b.kind == Buffer::Kind::launch_scratch ? "launch_scratch" : "worker_scratch";
     return fmt::format("{}[{}]", kind, text(b.elements, precedence_guarded));
   }
@@ -98,6 +100,7 @@ class Printer {
                 if (x.guard) s += " if " + text(*x.guard, precedence_loosest);
                 line(depth, (x.past_caches ? "past_caches " : "") + s);
               },
+              [&](const Fence&) { line(depth, "fence"); },
               [&](const Prefetch& x) { line(depth, (x.write ? "prefetch_write " : "prefetch ") + ref(x.ref)); },
           },
           k_[s].node);

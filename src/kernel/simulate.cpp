@@ -1,7 +1,7 @@
 // The simulator: executes kernel IR group after group, with the bits of ops::reference, and judges every access. It throws
 // InternalError on an access outside a buffer, a read of scratch that the group (worker scratch) or the launch (launch scratch)
-// has not written, and on groups of one phase that meet at an element which one of them writes.
-// SPDX-License-Identifier: Apache-2.0
+// has not written, and on groups of one phase that meet at an element which one of them writes, or lanes that go apart and meet
+// at one between two fences. SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
 #include <cfenv>
@@ -125,6 +125,7 @@ struct Bound {
   std::int64_t lo, hi;
   int bytes;
   std::shared_ptr<Shadow> shadow;  // none where nothing can go wrong but the bounds: arguments that no buffer writes
+  std::shared_ptr<Watched<ByLanes>> lanes = nullptr;  // where lanes go apart
 };
 
 class Run {
@@ -167,9 +168,15 @@ class Run {
       const int pieces = b.kind == Buffer::Kind::worker_scratch ? worker_count : 1;
       if (bound.hi > 0)
         std::memset(m.data, poison, static_cast<std::size_t>(bound.hi) * static_cast<std::size_t>(bound.bytes * pieces));
-      bound.shadow = std::make_shared<Shadow>(0, bound.hi);
+      watch(bound, 0, bound.hi);
     }
     buffers_.push_back(std::move(bound));
+  }
+
+  void watch(Bound& b, std::int64_t lo, std::int64_t hi) const {
+    b.shadow = std::make_shared<Shadow>(lo, hi);
+    if (std::any_of(k_.phases.begin(), k_.phases.end(), [](const Phase& p) { return p.apart; }))
+      b.lanes = std::make_shared<Watched<ByLanes>>(lo, hi);
   }
 
   // Arguments at one address are one memory (an out may be an exact alias of an in), watched together when one is written.
@@ -183,9 +190,10 @@ class Run {
       std::int64_t lo = written.lo, hi = written.hi;
       for (const Bound& b : buffers_)
         if (shares(b)) lo = std::min(lo, b.lo), hi = std::max(hi, b.hi);
-      const auto shadow = std::make_shared<Shadow>(lo, hi);
+      Bound watched = written;
+      watch(watched, lo, hi);
       for (Bound& b : buffers_)
-        if (shares(b)) b.shadow = shadow;
+        if (shares(b)) b.shadow = watched.shadow, b.lanes = watched.lanes;
     }
   }
 
@@ -194,6 +202,7 @@ class Run {
     slots_[group_slot] = u(g);
     slots_[worker_slot] = u(worker);
     ++stamp_;
+    ++fences_;
     for (std::size_t i = 0; i < buffers_.size(); ++i) {
       Bound& b = buffers_[i];
       if (b.buffer->kind != Buffer::Kind::worker_scratch || b.hi == 0) continue;
@@ -221,11 +230,15 @@ class Run {
     const Bound& b = buffers_[buffer];
     const unsigned char* p = element(b, offset, "read");
     if (b.shadow) judge_read(b, offset);
+    if (b.lanes && phase_->apart && note_read((*b.lanes)[offset], lane_, fences_) != Conflict::none)
+      fault(b, offset,
+            fmt::format("is read by {} and written by {}, with no fence between: a race", lanes_text(lane_),
+                        lanes_text((*b.lanes)[offset].writer)));
     return slot_of_bits(b.buffer->dtype, read_bits(p, b.bytes));
   }
 
   void judge_read(const Bound& b, std::int64_t offset) {
-    Shadow::Cell& cell = (*b.shadow)[offset];
+    ByGroups& cell = (*b.shadow)[offset];
     if (b.buffer->kind == Buffer::Kind::worker_scratch) {
       if (cell.writer != stamp_) fault(b, offset, "is read before this group has written it");
       return;
@@ -243,7 +256,8 @@ class Run {
   void store(std::uint32_t buffer, std::int64_t offset, std::uint64_t slot) {
     const Bound& b = buffers_[buffer];
     unsigned char* p = element(b, offset, "written");
-    Shadow::Cell& cell = (*b.shadow)[offset];
+    judge_lane_write(b, offset);
+    ByGroups& cell = (*b.shadow)[offset];
     if (b.buffer->kind == Buffer::Kind::worker_scratch) {
       cell.writer = stamp_;
     } else {
@@ -259,6 +273,21 @@ class Run {
     write_bits(p, b.bytes, slot);
   }
 
+  static std::string lanes_text(std::uint16_t lane) {
+    return lane == several_lanes ? "several lanes" : fmt::format("lane {}", lane);
+  }
+
+  void judge_lane_write(const Bound& b, std::int64_t offset) {
+    if (!b.lanes || !phase_->apart) return;
+    const ByLanes before = (*b.lanes)[offset];
+    const Conflict conflict = note_write((*b.lanes)[offset], lane_, fences_);
+    if (conflict == Conflict::none) return;
+    const bool written = conflict == Conflict::written_by_other;
+    fault(b, offset,
+          fmt::format("is written by {} and {} by {}, with no fence between: a race", lanes_text(lane_),
+                      written ? "written" : "read", lanes_text(written ? before.writer : before.reader)));
+  }
+
   std::uint64_t reference(const Instruction& i, std::uint64_t a, std::uint64_t b, std::uint64_t c) const {
     const Scalar args[3] = {scalar_of_slot(i.from, a), scalar_of_slot(i.from, b), scalar_of_slot(i.from, c)};
     return slot_of_scalar(i.to, ops::reference(i.op, i.from, i.to, args));
@@ -269,14 +298,15 @@ class Run {
     return put(ops::reference_wide(i.op, args));
   }
 
-  // Lanes store together, so no two of them may store to one element.
+  // Lanes store together, so no two of them may store to one element. (Those that go apart are watched anyway.)
   void store(const Instruction& i) {
     const std::uint64_t* s = slots_.data();
     const bool guarded = i.code == Code::store_guarded;
     for (std::uint32_t l = 0; l < i.lanes; ++l) {
       if (guarded && !s[i.c + (l & i.c_lanes)]) continue;
       const std::int64_t offset = get<i64>(s[i.a + l]);
-      for (std::uint32_t other = 0; other < l; ++other)
+      lane_ = static_cast<std::uint16_t>(l);
+      for (std::uint32_t other = phase_->apart ? l : 0; other < l; ++other)
         if (get<i64>(s[i.a + other]) == offset && (!guarded || s[i.c + (other & i.c_lanes)]))
           fault(buffers_[i.buffer_or_target], offset, fmt::format("is stored twice: by lanes {} and {}", other, l));
       store(i.buffer_or_target, offset, s[i.b + (l & i.b_lanes)]);
@@ -322,14 +352,20 @@ class Run {
           ++s[i.dst];
           break;
         case Code::load:
-          each([&](Slot a, Slot, Slot) { return load(i.buffer_or_target, get<i64>(a)); });
-          break;
         case Code::load_guarded:
-          each([&](Slot a, Slot b, Slot c) { return b ? load(i.buffer_or_target, get<i64>(a)) : c; });
+          for (std::uint32_t l = 0; l < i.lanes; ++l) {
+            // A value that does not vary is read by every lane.
+            lane_ = i.lanes == 1 && phase_->lanes > 1 ? several_lanes : static_cast<std::uint16_t>(l);
+            const bool excluded = i.code == Code::load_guarded && !s[i.b + (l & i.b_lanes)];
+            s[i.dst + l] = excluded ? s[i.c + (l & i.c_lanes)] : load(i.buffer_or_target, get<i64>(s[i.a + (l & i.a_lanes)]));
+          }
           break;
         case Code::store:
         case Code::store_guarded:
           store(i);
+          break;
+        case Code::fence:
+          ++fences_;
           break;
         case Code::swap:
           for (std::uint32_t l = 0; l < i.lanes; ++l) s[i.dst + l] = s[i.a + (l ^ i.buffer_or_target)];
@@ -382,6 +418,8 @@ class Run {
   std::vector<Bound> buffers_;
   const Phase* phase_ = nullptr;
   std::uint32_t stamp_ = 0, phase_stamp_ = 0;  // stamps of this group and of the phase's first group
+  std::uint32_t fences_ = 0;                   // so many, and starts of groups
+  std::uint16_t lane_ = 0;                     // that executes
 };
 
 class Simulator : public Executable {

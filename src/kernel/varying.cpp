@@ -57,6 +57,7 @@ class Marker {
                        if (x.guard) expr(*x.guard);
                      },
                      [&](const Prefetch& x) { expr(x.ref.offset); },
+                     [](const Fence&) {},
                  },
                  k_[s].node);
   }

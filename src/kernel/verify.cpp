@@ -15,12 +15,14 @@
 //   K11 a guard is bool; a load has `otherwise`, of the type of the buffer, exactly when it has a guard
 //   K12 a loop's variable and bounds are i64; init, next, inner and result of a carried value have one type
 //   K13 the condition of an if is bool
-//   K14 groups and scratch sizes are i64 expressions of constants and integer params; arguments have no size
-//   K15 a let has the type of its var
-//   K16 extents and strides are i64
-//   K17 a phase has 1, 2, 4, ... 64 lanes; a mask of a shuffle is below that and not 0
+//   K14 groups and scratch sizes are i64 expressions of constants and integer params, conditions bool ones; arguments have no
+//   size K15 a let has the type of its var K16 extents and strides are i64 K17 a phase has 1, 2, 4, ... 32 lanes, or several
+//   subgroups of 32 up to 1024; a mask of a shuffle stays in a subgroup, and is
+//       not 0
 //   K18 what steers a group is uniform: bounds of loops, conditions, and whatever is stored to a uniform offset
+//   K19 only lanes that go apart have fences
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -64,10 +66,19 @@ class Checker {
         else
           size(b.elements, "the size of " + b.name);
       }
+      for (ExprId e : k_.conditions) {
+        expr(e);
+        law(k_[e].dtype == DType::bool_, "K14: a condition of the kernel is {}", name(k_[e].dtype));
+        of_params(e, "a condition of the kernel");
+      }
       for (const Phase& p : k_.phases) {
         size(p.groups, "the groups of phase " + p.name);
-        law(p.lanes >= 1 && p.lanes <= 64 && (p.lanes & (p.lanes - 1)) == 0, "K17: phase {} has {} lanes", p.name, p.lanes);
+        const bool few = p.lanes >= 1 && p.lanes <= subgroup_lanes && (p.lanes & (p.lanes - 1)) == 0;
+        law(few || (p.lanes > 0 && p.lanes <= most_lanes && p.lanes % subgroup_lanes == 0), "K17: phase {} has {} lanes", p.name,
+            p.lanes);
+        law(p.packed >= 1, "K17: phase {} packs {} groups", p.name, p.packed);
         lanes_ = p.lanes;
+        apart_ = p.apart;
         block(p.body);
       }
       varying_ = varying(k_);
@@ -125,8 +136,8 @@ class Checker {
                      expr(s.value);
                      law(x.dtype == k_[s.value].dtype, "K8: a shuffle of {} is {}", name(k_[s.value].dtype), name(x.dtype));
                      if (s.mask)
-                       law(*s.mask > 0 && static_cast<int>(*s.mask) < lanes_, "K17: a shuffle by {} of {} lanes", *s.mask,
-                           lanes_);
+                       law(*s.mask > 0 && static_cast<int>(*s.mask) < std::min(lanes_, subgroup_lanes),
+                           "K17: a shuffle by {} of {} lanes", *s.mask, lanes_);
                    },
                },
                x.node);
@@ -303,6 +314,7 @@ class Checker {
     guard(x.guard, b.name);
   }
 
+  void statement(const Fence&, std::vector<VarId>&) { law(apart_, "K19: a fence where lanes are together"); }
   void statement(const Prefetch& x, std::vector<VarId>&) {
     ref(x.ref, x.write ? "written" : "read", x.write ? Buffer::Access::read : Buffer::Access::write);
   }
@@ -327,6 +339,7 @@ class Checker {
                        law(varying_(x.ref.offset) || !varies, "K18: lanes store to one element of {}", k_[x.ref.buffer].name);
                      },
                      [](const Prefetch&) {},
+                     [](const Fence&) {},
                  },
                  k_[s].node);
       at_ = outer;
@@ -335,6 +348,7 @@ class Checker {
 
   const Kernel& k_;
   int lanes_ = 1;
+  bool apart_ = false;
   Varying varying_;
   std::vector<bool> defined_, visible_, used_, placed_;
   StmtId at_;

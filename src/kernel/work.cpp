@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include "kernel/live.h"
 #include "kernel/tiles.h"
 #include "kernel/varying.h"
 #include "support/overloaded.h"
@@ -81,6 +82,7 @@ struct Work::Impl {
   bool in_tile = false;                            // whether the access of the statement that is walked is
   std::vector<Region> phases;
   std::vector<Digits> digits;  // per phase
+  std::vector<double> live;    // per phase
 
   Impl(Kernel kernel, const Rates& r)
       : k(std::move(kernel)),
@@ -98,6 +100,7 @@ struct Work::Impl {
       lanes = phase.lanes;
       digits.emplace_back();
       phases.push_back(region(phase.body));
+      live.push_back(kernel::most_live(k, phase, varying));
     }
     for (const kernel::Phase& phase : k.phases) ask(phase.body);
     for (Region& r : phases) forget(r);
@@ -432,6 +435,10 @@ struct Work::Impl {
                               access(st.ref, st.guard && varying(*st.guard), rates.store, rates.masked_store, c);
                               counts(c);
                             },
+                            [&](const Fence&) {
+                              r.latency += rates.fence.latency;
+                              r.busy += registers(DType::f32_) * rates.fence.busy;
+                            },
                             [&](const Prefetch&) { counts({rates.load.busy, 0}); },
                             [&](const For& f) {
                               counts(cost(f.lo));
@@ -641,11 +648,12 @@ struct Work::Impl {
   // What is done again and again takes as long as its work, unless that fills the view of the core before its end is known.
   static double again(double once, double busy) { return std::max(busy, once * std::min(1.0, busy / in_flight)); }
 
-  // What a region touches, each with the access it stems from. busy: the cycles in which it does not wait.
-  double run(const Region& r, Asked& at, std::size_t depth, Footprint& touched, std::vector<const Access*>& from,
-             double& busy) const {
-    double sum = std::max(r.busy, r.latency);
-    busy = r.busy;
+  struct Time {
+    double cycles, busy, latency;  // in all; those in which it does not wait; those until its results are there
+  };
+  // What a region touches, each with the access it stems from.
+  Time run(const Region& r, Asked& at, std::size_t depth, Footprint& touched, std::vector<const Access*>& from) const {
+    double sum = std::max(r.busy, r.latency), busy = r.busy, latency = r.latency;
     std::vector<Footprint> parts;
     std::vector<std::vector<const Access*>> sources;
     Footprint own;
@@ -681,7 +689,10 @@ struct Work::Impl {
       const Region& body = *l.body;
       Footprint inner;
       std::vector<const Access*> inner_from;
-      double works = 0, once = run(body, at, depth + 1, inner, inner_from, works), last = 0;
+      const Time turn = run(body, at, depth + 1, inner, inner_from);
+      const double works = turn.busy;
+      double once = turn.cycles, last = 0;
+      latency += turn.latency + (trips - 1) * l.carried;
       if (body.loops.empty()) {
         last = std::max(0.0, once - std::max(works, l.carried));
         once = works;
@@ -703,7 +714,7 @@ struct Work::Impl {
     std::vector<const Access*> all;
     for (const auto& s : sources) all.insert(all.end(), s.begin(), s.end());
     for (const std::size_t i : kept) from.push_back(all[i]);
-    return sum;
+    return {sum, busy, latency};
   }
 };
 
@@ -724,9 +735,8 @@ std::vector<Work::Phase> Work::operator()(const std::vector<std::int64_t>& param
     std::vector<const Access*> from;
     at.lanes = k.phases[i].lanes;
     at.turn = std::numeric_limits<double>::infinity();
-    double busy = 0;
-    const double once = impl_->run(impl_->phases[i], at, 0, touched, from, busy);
-    const double cycles = groups > 1 ? Impl::again(once, busy) : once;
+    const Impl::Time time = impl_->run(impl_->phases[i], at, 0, touched, from);
+    const double cycles = groups > 1 ? Impl::again(time.cycles, time.busy) : time.cycles;
     const std::vector<std::int64_t> spans = impl_->spans(i, groups, at);
     Impl::Start first{0, std::vector<std::optional<std::int64_t>>(k.vars.size())};
     for (std::size_t digit = 0; digit + 1 < spans.size(); ++digit) {
@@ -736,7 +746,7 @@ std::vector<Work::Phase> Work::operator()(const std::vector<std::int64_t>& param
       const double trips = static_cast<double>(spans[digit + 1]) / static_cast<double>(spans[digit]);
       touched = repeated(std::move(touched), trips, advance, caches);
     }
-    result.push_back({static_cast<double>(groups), cycles, std::move(touched), at.turn});
+    result.push_back({static_cast<double>(groups), cycles, time.busy, time.latency, impl_->live[i], std::move(touched), at.turn});
   }
   return result;
 }

@@ -26,6 +26,7 @@ struct Rates {
   Cost masked_store;    // one register
   Cost call;            // a library function, one lane
   double loop, unroll;  // entering a loop and leaving it; going round
+  Cost fence = {0, 0};  // one register
 };
 
 class Work {
@@ -39,6 +40,9 @@ class Work {
   struct Phase {
     double groups;        // how many,
     double cycles;        // of one of them,
+    double busy;          // of these, where nothing waits,
+    double latency;       // and where nothing but results is waited for,
+    double live;          // 32-bit values of a lane that are needed later, at most,
     Footprint footprint;  // of all of them, run by one core,
     double turn;          // bytes that loops touch which take turns, once each; infinite where there are none
   };

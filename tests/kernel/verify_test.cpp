@@ -219,7 +219,7 @@ TEST(Verifier, K16Params) {
 }
 
 TEST(Verifier, K17Lanes) {
-  for (int lanes : {0, 3, 128}) breaks("K17", [&](Lawful& l) { l.k.phases[0].lanes = lanes; });
+  for (int lanes : {0, 3, 48, 1056}) breaks("K17", [&](Lawful& l) { l.k.phases[0].lanes = lanes; });
   breaks("K17", [](Lawful& l) {
     l.k.phases[0].lanes = 4;
     l.stmt<Let>(l.let).value = l.builder().swap(l.builder().group(), 4);

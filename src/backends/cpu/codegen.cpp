@@ -379,6 +379,7 @@ class Writer {
               if (!s.guard || varying_(*s.guard)) return store(s);
               branch(uniform(*s.guard), [&] { return store(s), nullptr; }, [] { return nullptr; });
             },
+            [](const kernel::Fence&) { throw InternalError("lanes are together here"); },
             [&](const kernel::Prefetch& p) {
               const LLVMValueRef at =
                   element(memory_type(at_, k_[p.ref.buffer].dtype), buffers_[p.ref.buffer.index], value(p.ref.offset).ref);
@@ -512,7 +513,8 @@ class Writer {
                             [&](const kernel::Store& s) {
                               sum = add(sum, number(memory_cost + operations(s.value) + operations(s.ref.offset)));
                             },
-                            [](const kernel::Prefetch&) {}, [&](const kernel::For& f) { sum = add(sum, cost(f)); }},
+                            [](const kernel::Prefetch&) {}, [](const kernel::Fence&) {},
+                            [&](const kernel::For& f) { sum = add(sum, cost(f)); }},
                  k_[s].node);
     return sum;
   }
