@@ -42,8 +42,9 @@ class COSMATI_API Device {
 
   // The stream that launches without one use.
   Stream stream() const;
-  // The caller's queue as a stream; nothing of it is owned. CPU: an executor in place of the device's own threads. A pointer is
-  // the stream of a driver (a CUstream), which no device takes yet. Throws Error{bad_argument} for the other kind.
+  // The caller's queue as a stream; nothing of it is owned. CPU: an executor in place of the device's own threads. A GPU: a
+  // stream of its driver (a CUstream, null for the default one) of the device's primary context. Throws Error{bad_argument} for
+  // the other kind.
   Stream adopt(Executor executor) const;
   Stream adopt(void* driver_stream) const;
 
@@ -59,7 +60,8 @@ class COSMATI_API Device {
 };
 
 // Launches put on one stream run in that order. A handle; copies are the same stream. Thread-safe.
-// A launch has finished when the call returns.
+// A launch has finished when the call returns; on an adopted stream of a GPU it has when the stream has, if all its arrays are in
+// the GPU's memory: until then they, and the launch, are in use.
 class COSMATI_API Stream {
  public:
   void wait() const;  // returns when everything put on it has finished

@@ -10,9 +10,11 @@
 #include "language/source.h"
 #include "library/environment.h"
 #include "library/proofs.h"
+#include "lower/lower.h"
 #include "plan/choices.h"
 #include "plan/picture.h"
 #include "plan/plan.h"
+#include "plan/planner.h"
 #include "runtime/device.h"
 #include "runtime/within_memory.h"
 
@@ -113,9 +115,17 @@ std::string Function::emit(const Arguments& arguments, const std::string& as) co
   if (as == "tile") return language::print(bound.instance->program);
   if (as == "cuda") {  // whatever device there is
     const ir::Program& program = bound.instance->inlined;
-    const plan::Plan on_gpu = plan::make_plan(program, "", plan::target_named("cuda"),
-                                              {impl_->options.knobs.begin(), impl_->options.knobs.end()}, facts);
-    return cuda::source(kernel::expand(impl_->kernels.lowered(*bound.instance, on_gpu)));
+    const plan::Facts& relied_on = facts;
+    const plan::Planner planner(
+        program, language::print(bound.instance->program), plan::target_named("cuda"),
+        {impl_->options.knobs.begin(), impl_->options.knobs.end()}, facts,
+        [&](const plan::Mapping& mapping) { return kernel::expand(lower::lower(program, mapping, relied_on)); },
+        plan::Planner::Search::all);
+    const plan::Plan on_gpu = planner.plan(shape);
+    std::string comment = "// " + plan::to_text(program, on_gpu);
+    comment.pop_back();
+    for (std::size_t at = 0; (at = comment.find('\n', at)) != comment.npos; at += 4) comment.replace(at, 1, "\n// ");
+    return comment + "\n" + cuda::source(kernel::expand(impl_->kernels.lowered(*bound.instance, on_gpu)));
   }
   const kernel::Kernel k = impl_->kernels.lowered(*bound.instance, impl_->kernels.planned(*bound.instance, facts, shape));
   if (as == "kernel") return kernel::print(k);

@@ -98,8 +98,8 @@ std::shared_ptr<const plan::Planner> Kernels::planner(const Instance& instance, 
     const plan::Knobs knobs(options_.knobs.begin(), options_.knobs.end());
     return std::make_shared<const plan::Planner>(
         instance.inlined, language::print(instance.program), target_, knobs, facts,
-        [&](const plan::Mapping& mapping) {
-          return kernel::expand(lower::lower(instance.inlined, mapping, facts), native_of(*device_.impl()));
+        [program = instance.inlined, facts, native = native_of(*device_.impl())](const plan::Mapping& mapping) {
+          return kernel::expand(lower::lower(program, mapping, facts), native);
         },
         search);
   });
@@ -185,6 +185,13 @@ Kernels::Got Kernels::get(const Instance& instance, const plan::Facts& facts, co
     compiled = got.compiled;
     return got.kernel;
   });
+  if (const kernel::Kernel& k = kernel->image.interface; !kernel::meets_conditions(k, kernel::params_of(k, shape))) {
+    std::string domain;
+    for (const std::string& condition : kernel->image.domain)
+      if (condition.find(" has at ") != condition.npos) domain += (domain.empty() ? "" : "; ") + condition;
+    throw Error(ErrorCode::bad_plan, {}, fmt::format("the plan of {} is for arguments where {}", k.name, domain),
+                "leave out the knob resident or the plan, or set more lanes");
+  }
   return {std::move(kernel), compiled};
 }
 

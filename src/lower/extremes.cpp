@@ -119,7 +119,7 @@ Lowering::Folding Lowering::by_places(ValueId v, Scope* s) {
     const auto offset = static_cast<std::int64_t>(copy) * shape.lanes;
     const ExprId start = b_.integer(offset), whole = b_.integer(static_cast<std::int64_t>(shape.copies) * shape.lanes);
     const ExprId first = shape.lanes > 1 ? let(s, "first", b_.cast(place, add(start, b_.lane()))) : b_.cast(place, start);
-    const ExprId any = copy == 0 ? b_.apply(Op::lt, {first, size}) : b_.apply(Op::le, {whole, hi(axis, s)});
+    const ExprId any = copy == 0 || shape.whole ? b_.apply(Op::lt, {first, size}) : b_.apply(Op::le, {whole, hi(axis, s)});
     const ExprId untouched = b_.apply(Op::where, {any, first, nowhere});
     const ExprId taken = b_.apply(Op::le, {b_.integer(0, place), state[1]});
     return {let(s, "rank", rank(state[0], largest, s)),
@@ -131,10 +131,14 @@ Lowering::Folding Lowering::by_places(ValueId v, Scope* s) {
       for (; all.size() > 1; all.resize((all.size() + 1) / 2))
         for (std::size_t i = 0; i < all.size() / 2; ++i)
           all[i] = let(at, name, b_.apply(op, {all[i], all[(all.size() + 1) / 2 + i]}));
-      ExprId one = all[0];
-      for (auto mask = static_cast<std::uint32_t>(lanes ? lanes_ : 1) / 2; mask > 0; mask /= 2)
-        one = let(at, name, b_.apply(op, {one, b_.swap(one, mask)}));
-      return lanes ? let(at, name, b_.first(one)) : one;
+      if (!lanes) return all[0];
+      const DType t = k_[all[0]].dtype;
+      Fold one;
+      one.identity = {b_.integer(op == Op::minimum ? most(t) : is_signed(t) ? -most(t) - 1 : 0, t)};
+      one.merge = [=, this](const Arguments& a, const Arguments& b, Scope* in) {
+        return Arguments{let(in, name, b_.apply(op, {a[0], b[0]}))};
+      };
+      return settle_lanes(one, {all[0]}, at)[0];
     };
     std::vector<ExprId> ranks, places;
     for (const Arguments& state : states) ranks.push_back(state[0]);

@@ -50,6 +50,12 @@ bool Lowering::instances_only(ValueId v) const {
   return std::none_of(steps.begin(), steps.end(), [&](AxisId axis) { return p_[axis].program; });
 }
 
+// All of it is there at once.
+bool Lowering::in_registers(ValueId v) const {
+  const auto steps = step_axes(v);
+  return !steps.empty() && std::all_of(steps.begin(), steps.end(), [&](AxisId axis) { return shape(axis).whole; });
+}
+
 const Array& Lowering::worker_array(ValueId v) {
   std::vector<AxisId> steps = step_axes(v);
   auto key = std::make_tuple(v, steps, instance_lanes_);
@@ -96,8 +102,8 @@ const Array& Lowering::filled_array(ValueId v, Scope* from) {
 }
 
 void Lowering::emit_fill(ValueId v, Scope* root) {
-  if (step_axes(v).empty())
-    emit(v, root);
+  if (step_axes(v).empty() || in_registers(v))
+    each_copy(p_[v].axes, root, [&] { emit(v, root); });
   else
     filled_array(v, root);
 }

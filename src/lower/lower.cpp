@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernel/ahead.h"
+#include "kernel/fences.h"
 #include "lower/lowering.h"
 #include "plan/lanes.h"
 #include "support/overloaded.h"
@@ -21,7 +22,9 @@ kernel::Kernel Lowering::run() {
     auto access = t.access == ir::Access::in    ? kernel::Buffer::Access::read
                   : t.access == ir::Access::out ? kernel::Buffer::Access::write
                                                 : kernel::Buffer::Access::read_write;
-    k_.buffers.push_back({kernel::Buffer::Kind::argument, access, i, {}, b_.unique_name(t.name), t.dtype});
+    const bool aliased = std::any_of(facts_.aliases.begin(), facts_.aliases.end(),
+                                     [&](const auto& pair) { return pair.first.index == i || pair.second.index == i; });
+    k_.buffers.push_back({kernel::Buffer::Kind::argument, access, i, {}, b_.unique_name(t.name), t.dtype, aliased});
   }
   for (const plan::Phase& phase : m_.phases) lower_phase(phase);
   return std::move(k_);
@@ -96,9 +99,10 @@ void Lowering::lower_phase(const plan::Phase& phase) {
   const std::set<ValueId> values = plan::values_of(p_, m_, phase);
   phase_values_.assign(values.begin(), values.end());
   lanes_ = instance_lanes_ = 1;
-  for (const place::AxisMap& map : phase.placement.axes)
-    lanes_ = std::max(lanes_, static_cast<int>(place::constant_size(map, place::Res::lane)));
+  for (const place::AxisMap& map : phase.placement.axes) lanes_ = std::max(lanes_, static_cast<int>(place::group_lanes(map)));
   out.lanes = lanes_;
+  out.apart = m_.apart && lanes_ > 1;
+  out.packed = m_.packed;
   ranges_.clear();
   part_.reset();
   out.groups = only_where_needed(phase, decode_grid(phase, root));
@@ -122,6 +126,7 @@ void Lowering::lower_phase(const plan::Phase& phase) {
     s->instance = true;
     const auto ranges = ranges_;
     for (AxisId axis : phase.instance_axes) ranges_.erase(axis);
+    hold_whole_axes(s);
     for (const plan::Root& r : phase.roots)
       std::visit(overloaded{[&](const plan::StoreRoot& n) { emit_store(p_.stores[n.store], s); },
                             [&](const plan::KeepRoot& n) { emit_keep(n.value, s); },
@@ -218,6 +223,11 @@ ExprId Lowering::size(const place::Size& s) {
 kernel::Kernel lower(const ir::Program& program, const plan::Mapping& mapping, const plan::Facts& facts) {
   kernel::Kernel k = Lowering(program, mapping, facts).run();
   if (mapping.ahead) kernel::fetch_ahead(k);
+  if (mapping.apart) {
+    kernel::SameMemory same;
+    for (const auto& [in, out] : facts.aliases) same.insert({in.index, out.index});
+    kernel::add_fences(k, same);
+  }
   kernel::verify(k, "lower");
   return k;
 }

@@ -111,8 +111,10 @@ class Lowering {
   std::pair<ExprId, ExprId> range(AxisId axis, Scope* s);  // for the instances of a group its part of it
   struct Shape {  // how a nest runs one axis: `lanes` neighbours at once, `copies` of them in registers
     std::uint32_t lanes = 1, copies = 1;
+    bool whole = false;  // that is all of it: no loop
   };
   Shape shape(AxisId axis) const;
+  void hold_whole_axes(Scope* s);
   // The axes of a nest, outermost first; one that takes the lanes goes innermost. `lanes`: whether the lanes are free here.
   std::vector<std::pair<AxisId, Shape>> nest(std::vector<AxisId> axes, bool lanes) const;
   using Body = std::function<Arguments(Scope*, const Arguments&)>;
@@ -162,6 +164,7 @@ class Lowering {
   ExprId read(const Array& array, const AxisSet& axes, Scope* s);
   std::vector<AxisId> step_axes(ValueId v) const;
   bool instances_only(ValueId v) const;
+  bool in_registers(ValueId v) const;
   const Array& worker_array(ValueId v);
   Scope* fill_scope(ValueId v, Scope* from);
   bool fills_on_the_way(ValueId v, Scope* s);
@@ -218,6 +221,7 @@ class Lowering {
   Arguments lifted(const ir::Reduce& reduce, const ir::Reducer& r, Scope* s);
   Arguments fold(const ir::Reduce& reduce, const ir::Reducer& r, const Arguments& state, Scope* s);
   Arguments merge(const ir::Reducer& r, const Arguments& a, const Arguments& b, Scope* s);
+  Arguments butterfly(const Fold& f, Arguments state, std::uint32_t lanes, Scope* s);
   Arguments settle_lanes(const Fold& f, Arguments state, Scope* s);
   std::optional<DType> count_type(const ir::Reducer& r) const;
   bool lifts_unchanged(const ir::Reducer& r) const;

@@ -1,6 +1,7 @@
 // Reductions: every worker folds its own elements (lane by lane, copy by copy), then copies are merged, then lanes.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 
 #include "lower/lowering.h"
 
@@ -18,10 +19,14 @@ std::vector<Arguments> Lowering::folded(ValueId v, const Fold& f, Scope* s) {
   // A few chains hide the latency of a step; more states than registers would be moved to memory and back. What is told from a
   // state and its place needs one for every copy.
   constexpr std::uint32_t enough = 8, shared = 4;
+  // What the lanes hold whole is folded like the loops.
+  std::vector<std::pair<AxisId, Shape>> all = shapes;
+  for (AxisId axis : axes)
+    if (shape(axis).whole) all.emplace_back(axis, shape(axis));
   const auto chains = [&](const Shape& shape) { return f.close || shape.copies <= enough ? shape.copies : shared; };
   std::size_t accumulators = 1;
   bool lanes = false;
-  for (const auto& [axis, shape] : shapes) {
+  for (const auto& [axis, shape] : all) {
     accumulators *= chains(shape);
     lanes = lanes || shape.lanes > 1;
   }
@@ -38,16 +43,16 @@ std::vector<Arguments> Lowering::folded(ValueId v, const Fold& f, Scope* s) {
   }
   const auto state_at = [&](const Arguments& all, std::size_t i) { return part(all, i * width, width); };
   state = loops(shapes, state, names, s, [&](Scope* inner, const Arguments& old) {
-    const std::optional<ExprId> in_range = inside(reduce.axes, inner);
     Arguments next = old;
     std::size_t result = 0;
     each_copy(p_[v].axes, inner, [&] {
       each_copy(reduce.axes, inner, [&] {
         std::size_t accumulator = 0;
-        for (const auto& [axis, shape] : shapes) {
+        for (const auto& [axis, shape] : all) {
           const bool several = binder(inner, axis)->coordinates.at(axis).at.size() > 1;
           accumulator = accumulator * chains(shape) + (several ? copies_.at(axis) % chains(shape) : 0);
         }
+        const std::optional<ExprId> in_range = inside(reduce.axes, inner);
         const std::size_t at = (result * accumulators + accumulator) * width;
         const Arguments before = state_at(next, at / width), after = f.step(before, result, inner);
         for (std::size_t k = 0; k < width; ++k)
@@ -64,7 +69,7 @@ std::vector<Arguments> Lowering::folded(ValueId v, const Fold& f, Scope* s) {
     std::vector<Arguments> parts;
     for (std::size_t a = 0; a < accumulators; ++a) {
       const Arguments one = state_at(state, result * accumulators + a);
-      parts.push_back(f.close ? f.close(one, a, shapes.back().second) : one);
+      parts.push_back(f.close ? f.close(one, a, all.back().second) : one);
     }
     settled.push_back(settle(f, std::move(parts), lanes, s));
   }
@@ -343,7 +348,7 @@ Lowering::Folding Lowering::folding(ValueId v, const std::vector<ValueId>& besid
     const ir::Reduce& other = std::get<ir::Reduce>(p_[w].node);
     return w != v && is_extreme(w) && other.args[0] == reduce.args[0] && lifts_unchanged(p_[other.reducer]);
   };
-  if (is_extreme(v)) return by_bits(v, s, std::any_of(beside.begin(), beside.end(), other_end));
+  if (is_extreme(v) && !m_.apart) return by_bits(v, s, std::any_of(beside.begin(), beside.end(), other_end));
   if (places_in_order(reduce)) return by_places(v, s);
   return by_table(v, s);
 }
@@ -429,8 +434,8 @@ Arguments Lowering::merge(const ir::Reducer& r, const Arguments& a, const Argume
 
 // A butterfly: after log2(lanes) exchanges every lane holds the whole, in the same bits. A merge that does not give equal bits in
 // both orders always has the lower lane's state on the left.
-Arguments Lowering::settle_lanes(const Fold& f, Arguments state, Scope* s) {
-  for (std::uint32_t mask = static_cast<std::uint32_t>(lanes_) / 2; mask > 0; mask /= 2) {
+Arguments Lowering::butterfly(const Fold& f, Arguments state, std::uint32_t lanes, Scope* s) {
+  for (std::uint32_t mask = lanes / 2; mask > 0; mask /= 2) {
     Arguments left = state, right;
     for (ExprId x : state) right.push_back(b_.let(*s->block, "other", b_.swap(x, mask)));
     if (!f.symmetric) {
@@ -443,6 +448,36 @@ Arguments Lowering::settle_lanes(const Fold& f, Arguments state, Scope* s) {
       }
     }
     state = f.merge(left, right, s);
+  }
+  return state;
+}
+
+// Where there are several subgroups, the first lane of each leaves its whole, and every subgroup merges all of them again.
+Arguments Lowering::settle_lanes(const Fold& f, Arguments state, Scope* s) {
+  const auto subgroup = static_cast<std::uint32_t>(kernel::subgroup_lanes), lanes = static_cast<std::uint32_t>(lanes_);
+  state = butterfly(f, state, std::min(lanes, subgroup), s);
+  if (const std::uint32_t count = lanes / subgroup; count > 1) {
+    const auto let = [&](const char* name, ExprId e) { return b_.let(*s->block, name, e); };
+    const ExprId which = let("subgroup", b_.apply(Op::shift_right, {b_.lane(), b_.integer(std::countr_zero(subgroup))}));
+    const ExprId leads =
+        let("leads", b_.apply(Op::eq, {b_.apply(Op::bit_and, {b_.lane(), b_.integer(subgroup - 1)}), b_.integer(0)}));
+    std::vector<BufferId> partials;
+    for (ExprId x : state) {
+      k_.buffers.push_back({kernel::Buffer::Kind::worker_scratch, kernel::Buffer::Access::read_write, 0, b_.integer(count),
+                            b_.unique_name("partial"), k_[x].dtype});
+      partials.emplace_back(static_cast<std::uint32_t>(k_.buffers.size() - 1));
+      b_.store(*s->block, partials.back(), which, x, leads);
+    }
+    s->block->push_back(b_.statement(kernel::Fence{}));
+    const std::uint32_t width = std::bit_ceil(count);
+    const ExprId mine = let("mine", b_.apply(Op::bit_and, {b_.lane(), b_.integer(width - 1)}));
+    std::optional<ExprId> any;
+    if (width > count) any = let("any", b_.apply(Op::lt, {mine, b_.integer(count)}));
+    for (std::size_t k = 0; k < state.size(); ++k) {
+      const ExprId none = b_.cast(k_[state[k]].dtype, f.identity[k]);
+      state[k] = let("part", any ? b_.load(partials[k], mine, *any, none) : b_.load(partials[k], mine));
+    }
+    state = butterfly(f, state, width, s);
   }
   for (ExprId& x : state) x = b_.let(*s->block, "all", b_.first(x));
   return state;

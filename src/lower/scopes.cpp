@@ -131,13 +131,32 @@ Coordinates Lowering::neighbours(AxisId axis, ExprId base, std::optional<ExprId>
 Lowering::Shape Lowering::shape(AxisId axis) const {
   const place::AxisMap* map = phase_->placement.find(axis);
   if (!map) return {};
-  return {static_cast<std::uint32_t>(place::constant_size(*map, place::Res::lane)),
-          static_cast<std::uint32_t>(place::constant_size(*map, place::Res::reg))};
+  return {static_cast<std::uint32_t>(place::group_lanes(*map)),
+          static_cast<std::uint32_t>(place::constant_size(*map, place::Res::reg)), plan::held_whole(*phase_, axis).has_value()};
+}
+
+// What is over these axes then belongs to the instance, a register for each copy.
+void Lowering::hold_whole_axes(Scope* s) {
+  for (const place::AxisMap& map : phase_->placement.axes) {
+    const Shape own = shape(map.axis);
+    if (!own.whole) continue;
+    const ExprId first = b_.let(*s->block, "first", lo(map.axis, s)), last = b_.let(*s->block, "last", hi(map.axis, s));
+    s->coordinates[map.axis] = neighbours(map.axis, first, last, own, *s->block);
+    Coordinates& held_at = s->coordinates[map.axis];
+    if (const auto full = m_.full.find(map.axis); full != m_.full.end()) {
+      for (int copy = 0; copy < full->second; ++copy) held_at.inside[static_cast<std::size_t>(copy)] = std::nullopt;
+      k_.conditions.push_back(
+          b_.apply(Op::le, {b_.integer(static_cast<std::int64_t>(full->second) * own.lanes), axis_extent(map.axis)}));
+    }
+    const std::int64_t held = static_cast<std::int64_t>(own.lanes) * own.copies;
+    k_.conditions.push_back(b_.apply(Op::le, {axis_extent(map.axis), b_.integer(held)}));
+  }
 }
 
 std::vector<std::pair<AxisId, Lowering::Shape>> Lowering::nest(std::vector<AxisId> axes, bool lanes) const {
   std::vector<std::pair<AxisId, Shape>> shapes;
   std::optional<std::size_t> taker;
+  std::erase_if(axes, [&](AxisId axis) { return shape(axis).whole; });
   if (lanes)
     for (const place::AxisMap& map : phase_->placement.axes) {
       const auto it = std::find(axes.begin(), axes.end(), map.axis);

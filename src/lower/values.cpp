@@ -28,7 +28,8 @@ Arguments Lowering::emit_all(ValueId v, Scope* from) {
   if (auto it = s->memo.find(key); it != s->memo.end()) return it->second;
   Arguments results;
   auto home = m_.homes.find(v);
-  if (home != m_.homes.end() && home->second == plan::Home::worker && !filling_.count(v) && instances_only(v)) {
+  if (home != m_.homes.end() && home->second == plan::Home::worker && !filling_.count(v) && instances_only(v) &&
+      !in_registers(v)) {
     Scope* outer = fill_scope(v, s);
     if (outer->filled[v] || (!s->point && !fills_on_the_way(v, s))) {
       results = {b_.let(*s->block, name_of(v), read(filled_array(v, s), p_[v].axes, s))};

@@ -60,6 +60,8 @@ std::int64_t constant_size(const AxisMap& map, Res res) {
   return product;
 }
 
+std::int64_t group_lanes(const AxisMap& map) { return constant_size(map, Res::lane) * constant_size(map, Res::subgroup); }
+
 Placement normal_form(Placement p) {
   for (AxisMap& map : p.axes) {
     std::vector<Digit> merged;

@@ -68,6 +68,8 @@ struct Placement {
 
 // The size of an axis's digits on a resource whose sizes are constants (lane, reg); 1 where it has none.
 std::int64_t constant_size(const AxisMap& map, Res res);
+// The lanes of a group that tell its elements apart, over all subgroups.
+std::int64_t group_lanes(const AxisMap& map);
 
 // Merges neighbouring digits of one resource whose positions continue, and neighbouring free segments that hold alike; drops
 // what has size 1. Placements that mean the same have equal normal forms.

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "ir/describe.h"
 
@@ -26,12 +27,37 @@ constexpr std::pair<const char*, const char*> chains_at_once[] = {{"4", "4"}, {"
 constexpr const char* accumulated_copies[] = {"8", "4", "1"};
 constexpr const char* part_counts[] = {"8", "64"};
 constexpr std::size_t most_axes = 3;
+constexpr int held_copies[] = {1, 2, 3, 4, 6, 8, 12, 16};
 
 class Candidates {
  public:
   Candidates(const ir::Program& p, const Mapping& m, const Lanes& lanes, const Facts& facts, const Knobs& fixed)
       : p_(p), m_(m), rule_(lanes), facts_(facts), fixed_(fixed) {
     for (const Phase& phase : m.phases) live_.merge(values_of(p, m, phase));
+  }
+
+  // On a GPU: how many lanes, and whether they hold the axis that they are along.
+  std::vector<Knobs> of_groups() {
+    add(fixed_);
+    if (rule_.axes.empty()) return std::move(all_);
+    const std::string& axis = p_[rule_.axes.front()].name;
+    const auto lanes = [&](int n) { return with(fixed_, "lanes", std::to_string(n)); };
+    for (const int n : {32, 64, 128, 256, 512, 1024}) {
+      int before = 0;
+      for (const int copies : held_copies) {
+        const int full = std::exchange(before, copies);
+        if (n > 32 && copies < 4) continue;  // fewer lanes hold as many
+        const Knobs held = with(with(lanes(n), "tile." + axis, std::to_string(copies)), "resident", axis);
+        for (const int whole : {copies, full}) {
+          const Knobs tight = whole > 0 ? with(held, "full." + axis, std::to_string(whole)) : held;
+          add(tight);
+          if (n == 32) add(with(tight, "packed", "4"));
+        }
+      }
+      if (n <= 512) add(lanes(n));
+    }
+    add(with(lanes(32), "packed", "4"));
+    return std::move(all_);
   }
 
   // The most promising first: there may be room for some only.
@@ -239,7 +265,8 @@ class Candidates {
 }  // namespace
 
 std::vector<Knobs> candidate_knobs(const ir::Program& program, const Mapping& mapping, const Lanes& lanes, const Facts& facts,
-                                   const Knobs& fixed) {
+                                   const Target& target, const Knobs& fixed) {
+  if (target.subgroup > 0) return Candidates(program, mapping, lanes, facts, fixed).of_groups();
   return Candidates(program, mapping, lanes, facts, fixed).run();
 }
 

@@ -13,6 +13,6 @@ namespace cosmati::plan {
 // The first is what the rule makes of `fixed`; every one holds `fixed`, and all differ. Not all of them are legal. `mapping` and
 // `lanes` are what the rule makes of `fixed`.
 std::vector<Knobs> candidate_knobs(const ir::Program& program, const Mapping& mapping, const Lanes& lanes, const Facts& facts,
-                                   const Knobs& fixed);
+                                   const Target& target, const Knobs& fixed);
 
 }  // namespace cosmati::plan

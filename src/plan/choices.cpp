@@ -11,6 +11,8 @@ namespace cosmati::plan {
 namespace {
 
 constexpr std::array lane_counts = {"1", "2", "4", "8", "16", "32"};
+constexpr std::array thread_counts = {"1", "8", "32", "64", "96", "128", "192", "256", "384", "512", "768", "1024"};
+constexpr std::array packed_counts = {"1", "2", "4", "8"};
 constexpr std::array tiles = {"1", "2", "3", "4", "6", "8", "12", "16"};
 constexpr std::array splits = {"1", "2", "4", "8", "16", "64", "256"};
 constexpr std::array chunks = {"1", "4", "16", "64", "256", "1024", "4096"};
@@ -45,7 +47,8 @@ std::vector<Choice> choices(const ir::Program& p, const Target& target, const Fa
   for (const auto& [name, value] : p.names)
     if (!ir::is_automatic_name(name)) add(trial.of("home." + name, std::array{"reload", "worker"}));
 
-  Choice lanes = trial.of("lanes", lane_counts);
+  const bool threads = target.subgroup > 0;
+  Choice lanes = threads ? trial.of("lanes", thread_counts) : trial.of("lanes", lane_counts);
   lanes.automatic = std::to_string(target.lanes);
   add(std::move(lanes));
 
@@ -70,6 +73,20 @@ std::vector<Choice> choices(const ir::Program& p, const Target& target, const Fa
   }
 
   for (const std::string& axis : axes) add(trial.of("tile." + axis, tiles));
+  if (threads) {
+    add(trial.of("packed", packed_counts));
+    std::vector<std::string> whole = {"none"};
+    for (const std::string& axis : axes) {
+      if (!trial.legal({{"resident", axis}})) continue;
+      whole.push_back(axis);
+      Choice full{"full." + axis, {}, {}};
+      for (const std::string value : tiles)
+        if (trial.legal({{full.knob, value}, {"resident", axis}, {"tile." + axis, std::string(tiles.back())}}))
+          full.values.push_back(value);
+      add(std::move(full));
+    }
+    add(trial.of("resident", whole));
+  }
   for (const std::string& axis : axes) add(trial.of("split." + axis, splits));
   for (const std::string& axis : axes) add(trial.of("accumulate." + axis, splits));
   for (const std::string& axis : axes) {

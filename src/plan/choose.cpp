@@ -127,7 +127,13 @@ Result<Lanes> choose_lanes(const ir::Program& p, const Mapping& m, const Facts& 
   for (const Phase& phase : m.phases) live.merge(values_of(p, m, phase));
   Lanes lanes;
   lanes.lanes = target.lanes;
+  lanes.subgroup = target.subgroup;
   if (auto knob = knobs.find("lanes"); knob != knobs.end()) lanes.lanes = std::stoi(knob->second);
+  if (lanes.lanes > target.most_workers_of_group)
+    return Refused{Reason::group_too_large, "lanes",
+                   fmt::format("{} lanes, the limit is {}", lanes.lanes, target.most_workers_of_group)};
+  if (target.subgroup > 0 && lanes.lanes > target.subgroup && lanes.lanes % target.subgroup != 0)
+    return Refused{Reason::partial_subgroup, "lanes", fmt::format("{} lanes, {} a subgroup", lanes.lanes, target.subgroup)};
   if (auto knob = knobs.find("lane_axes"); knob != knobs.end()) {
     const Result<std::vector<AxisId>> axes = axes_named(p, m, knob->second);
     if (!axes) return axes.refused();
@@ -142,18 +148,34 @@ Result<Lanes> choose_lanes(const ir::Program& p, const Mapping& m, const Facts& 
     });
     if (lanes.axes.size() > 3) lanes.axes.resize(3);
   }
+  if (auto knob = knobs.find("resident"); knob != knobs.end()) {
+    for (std::size_t at = 0; knob->second != "none" && at <= knob->second.size();) {
+      const std::size_t comma = std::min(knob->second.find(',', at), knob->second.size());
+      const Result<AxisId> axis = axis_named(p, "resident", knob->second.substr(at, comma - at));
+      if (!axis) return axis.refused();
+      if (const Verdict whole = in_some_phase(can_be_resident, p, m, *axis, "resident"); !whole) return whole.refused();
+      lanes.resident.insert(*axis);
+      at = comma + 1;
+    }
+  }
   const int tile = has_expanded(p, live) ? 2 : 4;
   if (lanes.lanes > 1 && !lanes.axes.empty() && !knobs.contains("lane_axes")) lanes.tile[lanes.axes.front()] = tile;
   for (const auto& [name, value] : knobs) {
-    const bool tile = name.starts_with("tile."), chunk = name.starts_with("chunk.");
-    if (!tile && !chunk && !name.starts_with("split.") && !name.starts_with("accumulate.")) continue;
+    const bool tile = name.starts_with("tile."), chunk = name.starts_with("chunk."), full = name.starts_with("full.");
+    if (!tile && !chunk && !full && !name.starts_with("split.") && !name.starts_with("accumulate.")) continue;
     const Result<AxisId> axis = axis_named(p, name, name.substr(name.find('.') + 1));
     if (!axis) return axis.refused();
     if (tile && value != "1")
       if (const Verdict copies = in_some_phase(can_have_copies, p, m, *axis, name); !copies) return copies.refused();
     if (tile) lanes.tile[*axis] = std::stoi(value);
     if (chunk) lanes.chunk[*axis] = std::stoi(value);
+    if (!full) continue;
+    if (!lanes.resident.count(*axis)) return Refused{Reason::not_whole, name, p[*axis].name + " is not resident", p[*axis].where};
+    lanes.full[*axis] = std::stoi(value);
   }
+  for (const auto& [axis, full] : lanes.full)
+    if (const int copies = lanes.tile.contains(axis) ? lanes.tile.at(axis) : 1; full > copies)
+      return Refused{Reason::outside_values, "full." + p[axis].name, fmt::format("{} of {} copies", full, copies), p[axis].where};
   const auto several = [&] {
     return std::count_if(lanes.tile.begin(), lanes.tile.end(), [](const auto& t) { return t.second > 1; });
   };
@@ -174,6 +196,11 @@ Verdict all_used(const ir::Program& p, const Mapping& m, const Knobs& knobs) {
     return std::any_of(map.digits.begin(), map.digits.end(), [&](const place::Digit& d) { return d.res == res; });
   };
   for (const auto& [name, value] : knobs) {
+    if (name == "resident" && value != "none" && std::none_of(m.phases.begin(), m.phases.end(), [&](const Phase& phase) {
+          return std::any_of(phase.placement.axes.begin(), phase.placement.axes.end(),
+                             [&](const place::AxisMap& map) { return held_whole(phase, map.axis).has_value(); });
+        }))
+      return Refused{Reason::not_on_lanes, name, value};
     const bool tile = name.starts_with("tile."), chunk = name.starts_with("chunk.");
     if ((!tile && !chunk) || value == "1") continue;
     const Result<AxisId> axis = axis_named(p, name, name.substr(name.find('.') + 1));

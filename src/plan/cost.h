@@ -27,7 +27,12 @@ struct Cost {
   double total_us = 0;    // start + compute and memory, which overlap in part, phase by phase
 };
 
-Cost cost(const std::vector<kernel::Work::Phase>& phases, const Target& target, Traffic traffic = {});
+// What a group has of the caches, where several run at once.
+kernel::Bytes caches_of(const kernel::Kernel& k, const Target& target);
+// Of a kernel whose conditions the launch does not meet.
+extern const Cost impossible;
+// `k` is what the work is of.
+Cost cost(const kernel::Kernel& k, const std::vector<kernel::Work::Phase>& phases, const Target& target, Traffic traffic = {});
 Cost cost(const kernel::Work& work, const Shape& shape, const Target& target, Traffic traffic = {});
 
 }  // namespace cosmati::plan

@@ -117,7 +117,12 @@ place::Placement place_all(const Phase& phase, const std::map<AxisId, int>& spli
   const auto digits = [&](AxisId axis) {
     std::vector<Digit> list;
     std::int64_t over = 1;
-    if (on_lanes.count(axis)) list.push_back({Res::lane, {}, {lanes.lanes, {}}}), over = lanes.lanes;
+    if (on_lanes.count(axis)) {
+      const int subgroups = lanes.subgroup > 0 && lanes.lanes > lanes.subgroup ? lanes.lanes / lanes.subgroup : 1;
+      list.push_back({Res::lane, {}, {lanes.lanes / subgroups, {}}});
+      if (subgroups > 1) list.push_back({Res::subgroup, {}, {subgroups, {}}});
+      over = lanes.lanes;
+    }
     if (auto tile = lanes.tile.find(axis); tile != lanes.tile.end() && tile->second > 1) {
       list.push_back({Res::reg, {}, {tile->second, {}}});
       over *= tile->second;
@@ -142,6 +147,10 @@ place::Placement place_all(const Phase& phase, const std::map<AxisId, int>& spli
       continue;
     }
     if (!has(phase.instance_axes, axis)) {
+      if (lanes.resident.count(axis) && on_lanes.count(axis)) {
+        placement.axes.push_back({axis, std::move(list)});
+        continue;
+      }
       list.push_back({Res::step, {}, {1, {{axis, over}}}});
       placement.axes.push_back({axis, std::move(list)});
       continue;
@@ -197,6 +206,22 @@ place::Verdict can_have_lanes(const ir::Program& p, const Phase& phase, const Re
   return can_have_copies(p, phase, r, axis);
 }
 
+place::Verdict can_be_resident(const ir::Program& p, const Phase& phase, const Reach& r, AxisId axis) {
+  if (place::Verdict lanes = can_have_lanes(p, phase, r, axis); !lanes) return lanes;
+  const auto no = [&](const std::string& why) {
+    return Refused{Reason::not_whole, p[axis].name, fmt::format("phase {} {}", phase.name, why), p[axis].where};
+  };
+  if (has(phase.instance_axes, axis)) return no("has its points in different groups");
+  if (p[axis].program) return no("reduces over all instances");
+  if (!ir::launch_level(p, axis)) return no("finds its range later than at the launch");
+  for (StreamId s : r.streams)
+    if (p[s].axis == axis) return no("streams along it");
+  for (ValueId v : r.values)
+    if (const auto* reduce = std::get_if<ir::Reduce>(&p[v].node))
+      if (reduce->order != ir::Order::tree && ir::contains(reduce->axes, axis)) return no("reduces it in order");
+  return place::Legal{};
+}
+
 std::vector<AxisId> lane_axes(const ir::Program& p, const Phase& phase, const Reach& r, const std::vector<AxisId>& axes) {
   std::vector<AxisId> taken;
   for (AxisId axis : axes) {
@@ -227,6 +252,21 @@ place::Verdict can_have_lanes(const ir::Program& p, const Mapping& m, const Phas
   return can_have_lanes(p, phase, reach(p, m, phase), axis);
 }
 
+place::Verdict can_be_resident(const ir::Program& p, const Mapping& m, const Phase& phase, AxisId axis) {
+  return can_be_resident(p, phase, reach(p, m, phase), axis);
+}
+
+std::optional<std::int64_t> held_whole(const Phase& phase, AxisId axis) {
+  const place::AxisMap* map = phase.placement.find(axis);
+  if (!map || has(phase.instance_axes, axis)) return std::nullopt;
+  std::int64_t size = 1;
+  for (const Digit& d : map->digits) {
+    if (d.res == Res::step || d.res == Res::grid) return std::nullopt;
+    size *= d.size.factor;
+  }
+  return size;
+}
+
 std::vector<AxisId> lane_axes(const ir::Program& p, const Mapping& m, const Phase& phase, const std::vector<AxisId>& axes) {
   return lane_axes(p, phase, reach(p, m, phase), axes);
 }
@@ -244,6 +284,15 @@ void put_on_lanes(const ir::Program& p, Mapping& m, const Lanes& lanes) {
     std::vector<AxisId> all(r.axes.begin(), r.axes.end());
     std::stable_sort(all.begin(), all.end(), [&](AxisId a, AxisId b) { return p[a].name < p[b].name; });
     Lanes own = lanes;
+    // One axis is held by the lanes; others go round it.
+    std::erase_if(own.resident, [&](AxisId axis) { return !on_lanes.count(axis) || !can_be_resident(p, phase, r, axis); });
+    if (!own.resident.empty()) {
+      const auto first =
+          std::find_if(lanes.axes.begin(), lanes.axes.end(), [&](AxisId axis) { return own.resident.count(axis); });
+      own.resident = {*first};
+      if (const auto full = lanes.full.find(*first); full != lanes.full.end()) m.full[*first] = full->second;
+      on_lanes = own.resident;
+    }
     for (AxisId axis : all)
       if (!can_have_copies(p, phase, r, axis) || (arrays && has(phase.instance_axes, axis))) own.tile.erase(axis);
     phase.placement = place_all(phase, split_here(p, m, phase), all, own, on_lanes);

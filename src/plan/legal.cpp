@@ -48,7 +48,9 @@ class Legality {
       const std::set<ir::ValueId> values = values_of(p_, m_, phase);
       for (const std::int64_t extent :
            {std::int64_t{1}, std::min<std::int64_t>(7, largest), std::min<std::int64_t>(1000, largest)}) {
-        const place::Extents extents(p_.axes.size(), extent);
+        place::Extents extents(p_.axes.size(), extent);
+        for (const place::AxisMap& map : phase.placement.axes)
+          if (const auto whole = held_whole(phase, map.axis)) extents[map.axis.index] = std::min(extent, *whole);
         check_well_formed(p_, phase, extents);
         if (place::Verdict v = group(phase, extents); !v) return v;
         for (const Root& root : phase.roots)
@@ -62,9 +64,11 @@ class Legality {
   }
 
  private:
-  // On this device a vector is a subgroup of any number of lanes, and a group has one: nobody waits, and nothing is replayed.
+  // A subgroup may have fewer lanes than the device's, and what is packed meets at fences of its own: nobody waits for another
+  // instance, and nothing is replayed.
   place::Verdict group(const Phase& phase, const place::Extents& extents) const {
-    const place::Counts counts = workers_of(phase, extents);
+    place::Counts counts = workers_of(phase, extents);
+    if (counts[place::Res::lane] > 1) counts[place::Res::subgroup] *= m_.packed;
     const place::Result<prove::Admitted> admitted =
         prove::admit(p_, {nest(phase, {}, false, extents), counts, extents, {}, facts_.aliases},
                      {target_.most_workers_of_group, counts[place::Res::lane]});

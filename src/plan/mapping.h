@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <map>
+#include <optional>
 #include <set>
 #include <variant>
 #include <vector>
@@ -62,9 +63,15 @@ struct Mapping {
   std::map<ir::AxisId, int> splits;   // reduced axes that are cut into so many parts, a group each
   std::set<ir::AxisId> accumulated;   // those of them whose reductions go by AccumulateRoot where they can
   std::set<ir::ValueId> two_passes;   // reductions by mean_var that read their elements twice instead of merging moments
+  std::map<ir::AxisId, int> full;     // of axes that lanes hold whole: how many of the copies are never beyond the extent
+  bool apart = false;                 // lanes go apart, in subgroups
+  int packed = 1;                     // so many groups of the kernel share a thread group, where lanes go apart
   bool past_caches = false;           // stores go past the caches
   bool ahead = false;                 // a group fetches what the next one reads
   bool operator==(const Mapping&) const = default;
 };
+
+// How many elements of an axis a group holds at once in this phase, without a loop; nothing: it loops over it, or has a point.
+std::optional<std::int64_t> held_whole(const Phase& phase, ir::AxisId axis);
 
 }  // namespace cosmati::plan

@@ -22,14 +22,15 @@ bool has(const std::vector<AxisId>& list, AxisId axis) { return std::find(list.b
 place::Counts workers_of(const Phase& phase, const place::Extents& extents) {
   place::Counts counts = place::hardware(1, 1, 1, 1);
   const Placement counted = place::at(phase.placement, extents);
-  for (const AxisMap& map : counted.axes) counts[Res::lane] = std::max(counts[Res::lane], place::constant_size(map, Res::lane));
+  for (const AxisMap& map : counted.axes)
+    for (const Res res : {Res::lane, Res::subgroup}) counts[res] = std::max(counts[res], place::constant_size(map, res));
   counts[Res::grid] = place::number(place::count(counted, Res::grid));
   return counts;
 }
 
 Placement nest(const Phase& phase, std::vector<AxisId> axes, bool in_order, const place::Extents& extents) {
   const Placement counted = place::at(phase.placement, extents);
-  const auto on_lanes = [](const AxisMap& map) { return place::constant_size(map, Res::lane) > 1; };
+  const auto on_lanes = [](const AxisMap& map) { return place::group_lanes(map) > 1; };
   std::vector<AxisId> all = phase.instance_axes;  // slow to fast
   // A reduction over an axis of the instances has a loop of its own over all of it.
   std::vector<AxisId> again;
@@ -57,7 +58,7 @@ Placement nest(const Phase& phase, std::vector<AxisId> axes, bool in_order, cons
     AxisMap own = map ? *map : AxisMap{*axis, {place::digit(Res::step, 1, extents[axis->index])}};
     const bool plain = (on_lanes(own) && map != taker) || (in_order && has(axes, *axis));
     for (Digit& d : own.digits) {
-      if (plain && (d.res == Res::lane || d.res == Res::reg)) d.res = Res::step;
+      if (plain && (d.res == Res::lane || d.res == Res::subgroup || d.res == Res::reg)) d.res = Res::step;
       if (d.res != Res::reg && d.res != Res::step) continue;
       d.pos = {end[d.res], {}};
       end[d.res] *= place::number(d.size);

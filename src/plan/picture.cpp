@@ -131,7 +131,7 @@ class Picture {
       where += fmt::format("{}{} {}", where.empty() ? "" : ", ", p_[axes[a]].name, at[a]);
       numbers += fmt::format("{}{}", numbers.empty() ? "" : " ", at[a]);
     }
-    const std::int64_t group = index[Res::grid], lane = index[Res::lane];
+    const std::int64_t group = index[Res::grid], lane = index[Res::lane] + kernel::subgroup_lanes * index[Res::subgroup];
     const auto hue = static_cast<int>(std::fmod(static_cast<double>(group) * 137.5, 360));
     const int x = margin + cell * column;
     body_ += fmt::format(

@@ -128,6 +128,11 @@ place::Result<Mapping> Derivations::operator()(const Knobs& knobs) {
   Mapping placed = *mapping;
   put_on_lanes(program_, placed, *lanes);
   const auto is = [&](const char* knob, const char* value) { return knobs.contains(knob) && knobs.at(knob) == value; };
+  placed.apart = target_.subgroup > 0;
+  if (const auto packed = knobs.find("packed"); packed != knobs.end()) placed.packed = std::stoi(packed->second);
+  if (placed.packed > target_.most_packed)
+    return place::Refused{place::Reason::group_too_large, "packed",
+                          fmt::format("{} groups side by side, the limit is {}", placed.packed, target_.most_packed)};
   placed.past_caches = is("stores", "past_caches");
   placed.ahead = is("ahead", "group");
   if (const place::Verdict used = all_used(program_, placed, knobs); !used) return used.refused();
@@ -155,6 +160,15 @@ std::vector<std::string> domain(const ir::Program& program, const Plan& plan) {
     for (std::size_t d = 0; d < tensor.dims.size(); ++d)
       if (plan.facts.unit_stride[t][d]) conditions.push_back(fmt::format("stride({}, {}) == 1 or extent <= 1", tensor.name, d));
   }
+  std::set<std::string> held;
+  for (const Phase& phase : plan.mapping.phases)
+    for (const place::AxisMap& map : phase.placement.axes)
+      if (const auto whole = held_whole(phase, map.axis)) {
+        held.insert(fmt::format("{} has at most {}", program[map.axis].name, *whole));
+        if (const auto full = plan.mapping.full.find(map.axis); full != plan.mapping.full.end())
+          held.insert(fmt::format("{} has at least {}", program[map.axis].name, full->second * place::group_lanes(map)));
+      }
+  conditions.insert(conditions.end(), held.begin(), held.end());
   for (const auto& [in, out] : plan.facts.aliases)
     conditions.push_back(fmt::format("{} is exactly {}", program[out].name, program[in].name));
   return conditions;

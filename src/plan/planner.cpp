@@ -4,6 +4,7 @@
 #include "plan/planner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "kernel/ahead.h"
@@ -16,7 +17,6 @@ namespace {
 
 constexpr std::size_t most_candidates = 48;
 constexpr std::size_t most_nodes = 15'000;  // of kernel IR in all: what pricing a new program may cost
-constexpr double about_equal = 1.15;        // the model is not better than that, and fewer plans are fewer compilations
 constexpr double same_work_equal = 1.04;    // of one work under several uses of the caches it is
 constexpr double short_us = 2;              // about the launch itself
 
@@ -24,7 +24,7 @@ constexpr double short_us = 2;              // about the launch itself
 
 Planner::Planner(const ir::Program& program, const std::string& text, const Target& target, const Knobs& fixed,
                  const Facts& facts, const Lower& lower, Search search)
-    : name_(program.name), hash_(support::hash(text)), target_(target), facts_(facts) {
+    : name_(program.name), hash_(support::hash(text)), target_(target), facts_(facts), lower_(lower) {
   std::size_t nodes = 0;
   Derivations derived(program, target, facts);
   const auto add = [&](const Knobs& knobs) {
@@ -35,6 +35,10 @@ Planner::Planner(const ir::Program& program, const std::string& text, const Targ
     }
     Mapping mapping = *std::move(made);
     if (std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& c) { return c.mapping == mapping; })) return;
+    if (target.subgroup > 0) {
+      candidates_.push_back({knobs, std::move(mapping), nullptr, {}});
+      return;
+    }
     kernel::Kernel k = target.priced ? lower(mapping) : kernel::Kernel{};
     nodes += k.exprs.size();
     const Traffic traffic{mapping.past_caches, kernel::fetches_ahead(k), mapping.ahead};
@@ -45,13 +49,14 @@ Planner::Planner(const ir::Program& program, const std::string& text, const Targ
   if (candidates_.empty()) throw refusal(refusals_.front().refused);
   if (!target.priced || search == Search::rule) return;
   const Mapping first = candidates_.front().mapping;
-  for (const Knobs& knobs : candidate_knobs(program, first, *choose_lanes(program, first, facts, target, fixed), facts, fixed)) {
-    if (candidates_.size() >= most_candidates || nodes >= most_nodes)
+  for (const Knobs& knobs :
+       candidate_knobs(program, first, *choose_lanes(program, first, facts, target, fixed), facts, target, fixed)) {
+    if (target.subgroup == 0 && (candidates_.size() >= most_candidates || nodes >= most_nodes))
       ++left_out_;
     else
       add(knobs);
   }
-  add_traffic(fixed);
+  if (target.subgroup == 0) add_traffic(fixed);
 }
 
 // The same work with another use of the caches costs no lowering.
@@ -68,19 +73,49 @@ void Planner::add_traffic(const Knobs& fixed) {
     }
 }
 
+bool Planner::may_hold(const Mapping& mapping, const Shape& shape) {
+  for (const Phase& phase : mapping.phases)
+    for (const place::AxisMap& map : phase.placement.axes)
+      if (const auto whole = held_whole(phase, map.axis)) {
+        const std::int64_t extent = shape.extents[map.axis.index];
+        const auto full = mapping.full.find(map.axis);
+        if (extent > *whole) return false;
+        if (full != mapping.full.end() && extent < full->second * place::group_lanes(map)) return false;
+      }
+  return true;
+}
+
+const kernel::Work* Planner::work(std::size_t candidate) const {
+  const std::lock_guard lock(mutex_);
+  Candidate& c = candidates_[candidate];
+  if (!c.work) c.work = std::make_shared<const kernel::Work>(lower_(c.mapping), target_.rates);
+  return c.work.get();
+}
+
 std::vector<Cost> Planner::costs(const Shape& shape) const {
   std::map<const kernel::Work*, std::vector<kernel::Work::Phase>> phases;
   std::vector<Cost> all;
-  for (const Candidate& c : candidates_) {
-    const auto [known, is_new] = phases.try_emplace(c.work.get());
-    if (is_new) known->second = (*c.work)(kernel::params_of(c.work->kernel(), shape), target_.caches);
-    all.push_back(cost(known->second, target_, c.traffic));
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const Candidate& c = candidates_[i];
+    if (!may_hold(c.mapping, shape)) {
+      all.push_back(impossible);
+      continue;
+    }
+    const kernel::Work& of = *work(i);
+    const auto [known, is_new] = phases.try_emplace(&of);
+    const std::vector<std::int64_t> params = kernel::params_of(of.kernel(), shape);
+    if (!kernel::meets_conditions(of.kernel(), params)) {
+      all.push_back(impossible);
+      continue;
+    }
+    if (is_new) known->second = of(params, caches_of(of.kernel(), target_));
+    all.push_back(cost(of.kernel(), known->second, target_, c.traffic));
   }
   return all;
 }
 
 bool Planner::first_will_do(const Shape& shape) const {
-  return !target_.priced || cost(*candidates_.front().work, shape, target_).total_us <= short_us;
+  return !target_.priced || cost(*work(0), shape, target_).total_us <= short_us;
 }
 
 std::size_t Planner::choose(const Shape& shape) const {
@@ -97,9 +132,9 @@ std::size_t Planner::choose(const std::vector<Cost>& costs) const {
     return us;
   };
   const auto same_work = [&](std::size_t i) {
-    return [&, i](std::size_t k) { return candidates_[k].work == candidates_[i].work; };
+    return [&, i](std::size_t k) { return k == i || (candidates_[i].work && candidates_[k].work == candidates_[i].work); };
   };
-  const double enough = least([](std::size_t) { return true; }) * about_equal;
+  const double enough = least([](std::size_t) { return true; }) * target_.about_equal;
   std::size_t work = 0;
   while (least(same_work(work)) > enough) ++work;
   const double best = least(same_work(work));
@@ -115,7 +150,8 @@ Plan Planner::plan(const Shape& shape) const {
   Plan plan{name_,     hash_, target_.name, c.knobs,   facts_,
             c.mapping, {},    refusals_,    left_out_, target_.priced ? target_.prices : ""};
   if (!target_.priced) return plan;
-  for (std::size_t i = 0; i < candidates_.size(); ++i) plan.candidates.push_back({candidates_[i].knobs, prices[i], i == chosen});
+  for (std::size_t i = 0; i < candidates_.size(); ++i)
+    if (std::isfinite(prices[i].total_us)) plan.candidates.push_back({candidates_[i].knobs, prices[i], i == chosen});
   std::stable_sort(plan.candidates.begin(), plan.candidates.end(), [](const Plan::Priced& a, const Plan::Priced& b) {
     return std::pair(!a.chosen, a.cost.total_us) < std::pair(!b.chosen, b.cost.total_us);
   });

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -38,9 +39,12 @@ class Planner {
   struct Candidate {
     Knobs knobs;
     Mapping mapping;
-    std::shared_ptr<const kernel::Work> work;
+    std::shared_ptr<const kernel::Work> work;  // of a GPU's candidate, when it is first asked for
     Traffic traffic;
   };
+  // Whether the extents of the axes that lanes hold whole are those that the mapping is for.
+  static bool may_hold(const Mapping& mapping, const Shape& shape);
+  const kernel::Work* work(std::size_t candidate) const;
   // One for each candidate.
   std::vector<Cost> costs(const Shape& shape) const;
   std::size_t choose(const std::vector<Cost>& costs) const;
@@ -49,7 +53,9 @@ class Planner {
   const std::string name_, hash_;
   const Target target_;
   const Facts facts_;
-  std::vector<Candidate> candidates_;
+  const Lower lower_;
+  mutable std::mutex mutex_;
+  mutable std::vector<Candidate> candidates_;
   std::vector<Refusal> refusals_;
   int left_out_ = 0;
 };

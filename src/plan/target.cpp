@@ -21,6 +21,10 @@ constexpr Rates half = {32,       16,     {0.4, 1}, {0.5, 4}, {5, 12}, {1, 4},  
 constexpr Rates quarter = {16,       16 + 16, {0.4, 2}, {0.5, 4}, {5, 12}, {1, 4},   {5, 12}, {0.25, 1}, {0.5, 2},
                            {0.4, 5}, {1, 4},  {1.3, 6}, {3, 7},   {4, 8},  {20, 60}, 20,      0.6};
 
+// Of an instruction of 32 lanes, on GPUs.
+constexpr Rates warps = {128,      1 << 20, {1, 5},   {1, 5},   {10, 40}, {1, 8},   {10, 30}, {0.5, 6}, {2, 25},
+                         {1, 600}, {1, 5},  {0.5, 4}, {2, 600}, {2, 5},   {60, 90}, 10,       3,        {2, 40}};
+
 // Of a last-level cache that many cores share, each has about so much; what a machine of a few of them tells is the whole.
 constexpr double most_of_last_level = 4 << 20;
 
@@ -65,6 +69,22 @@ Target target_named(const std::string& name, int workers) {
   Target plain;
   plain.name = name;
   plain.lanes = name == "sim" ? 8 : 1;
+  if (name == "cuda") {
+    plain.lanes = 128;
+    plain.subgroup = kernel::subgroup_lanes;
+    plain.most_workers_of_group = kernel::most_lanes;
+    plain.most_packed = 15;  // one barrier each, and one for all
+    plain.prices = "one H200";
+    plain.priced = true;
+    plain.workers = 132;
+    plain.rates = warps;
+    plain.cycles_per_us = 1980;
+    plain.start_us = 0.55;
+    plain.about_equal = 1;
+    plain.caches = {200 << 10, 45 << 20, 45 << 20};
+    plain.bytes_per_us = {46'000, 46'000, 46'000};
+    plain.shared_per_us = {6'200'000, 4'150'000, 4'150'000};
+  }
   if (name != "cpu") return plain;
   if (workers <= 0) workers = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   Target t = common_core(name, rates_here(), workers);

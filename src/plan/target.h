@@ -9,9 +9,16 @@ namespace cosmati::plan {
 
 struct Target {
   std::string name;
-  int lanes = 1;    // 32-bit elements of one vector register
-  int workers = 1;  // that run groups at the same time
+  int lanes = 1;     // 32-bit elements of one vector register, or the usual threads of a group
+  int subgroup = 0;  // lanes go apart in subgroups of so many; 0: they go together. Of such a target a worker runs several
+                     // groups at once:
+  double threads_of_worker = 2048, registers_of_worker = 65536, most_groups_of_worker = 32;
+  double schedulers = 4;        // that issue an instruction of a subgroup each cycle
+  double groups_per_us = 1600;  // that are started
+  double about_equal = 1.15;    // candidates within that of the cheapest are not told apart
+  int workers = 1;              // that run groups at the same time
   std::int64_t most_workers_of_group = 32;
+  int most_packed = 1;                  // groups that share a thread group
   int offset_bits = 64;                 // in which offsets inside a parameter are computed
   std::string prices = "common cores";  // where the rates are from
   // Without rates nothing is priced: the rule chooses.

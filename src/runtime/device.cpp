@@ -63,12 +63,17 @@ Stream Device::adopt(Executor executor) const {
       std::make_shared<const Stream::Impl>(Stream::Impl{impl_, std::make_unique<native::ExecutorQueue>(std::move(executor))}));
 }
 
-Stream Device::adopt(void*) const {
+Stream Device::adopt(void* driver_stream) const {
+  if (impl_->gpu)
+    return Stream(std::make_shared<const Stream::Impl>(Stream::Impl{impl_, std::make_unique<gpu::StreamQueue>(driver_stream)}));
   throw Error(ErrorCode::bad_argument, {}, fmt::format("the device {} has no driver streams to adopt", name()),
               "adopt an executor, or use stream()");
 }
 
-void Stream::wait() const {}
+void Stream::wait() const {
+  const auto& gpu = impl_->device->gpu;
+  if (gpu && impl_->queue) gpu->wait(static_cast<const gpu::StreamQueue&>(*impl_->queue));
+}
 
 Buffer Device::allocate(std::size_t bytes) const {
   try {

@@ -1,5 +1,6 @@
-// The CUDA source of every program is what its kernel says: compiled as C++, where threads are a loop, it leaves the simulator's
-// bits. SPDX-License-Identifier: Apache-2.0
+// The CUDA source of every program is what its kernel says: compiled as C++, it leaves the simulator's bits. Threads that do not
+// meet are a loop; others are fibers, each of which runs until it has to wait for the rest.
+// SPDX-License-Identifier: Apache-2.0
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -22,27 +23,83 @@ namespace {
 
 constexpr const char* shim = R"(
 #include <math.h>
+#include <stdlib.h>
+#include <ucontext.h>
 #include <utility>
+#include <vector>
 #define __device__
 #define __global__
+#define __launch_bounds__(threads)
+#define __align__(bytes)
+#define __shared__ static
+#define __restrict__
+#define COSMATI_LANES
 struct Three { unsigned x = 1; };
 static Three blockIdx, threadIdx, blockDim, gridDim;
+static bool meets;
+
+struct Fiber { ucontext_t context; void* stack; bool done; };
+static std::vector<Fiber> fibers;
+static ucontext_t scheduler;
+static void (*fiber_body)(void*);
+static void* fiber_data;
+static void begin_fiber() { fiber_body(fiber_data); fibers[threadIdx.x].done = true; }
+static void wait() { const unsigned own = threadIdx.x; swapcontext(&fibers[own].context, &scheduler); }
+static void run_fibers() {
+  constexpr size_t bytes = 1 << 17;
+  fibers.resize(blockDim.x);
+  for (Fiber& f : fibers) {
+    if (!f.stack) f.stack = malloc(bytes);
+    getcontext(&f.context);
+    f.context.uc_stack.ss_sp = f.stack;
+    f.context.uc_stack.ss_size = bytes;
+    f.context.uc_link = &scheduler;
+    f.done = false;
+    makecontext(&f.context, begin_fiber, 0);
+  }
+  for (bool any = true; any;) {
+    any = false;
+    for (threadIdx.x = 0; threadIdx.x < blockDim.x; ++threadIdx.x)
+      if (!fibers[threadIdx.x].done) any = true, swapcontext(&scheduler, &fibers[threadIdx.x].context);
+  }
+}
+template <int lanes, int packed> static void fence() { wait(); }
+static unsigned held[1024];
+template <int lanes> static unsigned swapped_bits(unsigned x, unsigned mask) {
+  held[threadIdx.x] = x;
+  wait();
+  const unsigned other = held[threadIdx.x ^ mask];
+  wait();
+  return other;
+}
+
 template <class... A, std::size_t... I>
 static void each(void (*f)(A...), void** a, std::index_sequence<I...>) {
-  for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x)
+  for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {
+    if (meets) {
+      auto call = [&] { f(*static_cast<A*>(a[I])...); };
+      fiber_body = [](void* data) { (*static_cast<decltype(call)*>(data))(); };
+      fiber_data = &call;
+      run_fibers();
+      continue;
+    }
     for (threadIdx.x = 0; threadIdx.x < blockDim.x; ++threadIdx.x) f(*static_cast<A*>(a[I])...);
+  }
 }
 template <class... A>
 static void start(void (*f)(A...), void** a) { each(f, a, std::index_sequence_for<A...>()); }
 )";
 
-constexpr int workers = 6;  // two blocks of three threads
+constexpr unsigned blocks = 2, threads = 3;  // where a thread is a worker
+constexpr std::int64_t chip_bytes = 1 << 18;
 
 class OnHost : public kernel::Executable {
  public:
   using Phase = void(void** arguments);
-  OnHost(kernel::Kernel k, std::vector<Phase*> phases) : k_(std::move(k)), phases_(std::move(phases)) {}
-  int workers() const override { return cosmati::workers; }
+  using Size = void(unsigned blocks, unsigned threads, bool meet);
+  OnHost(kernel::Kernel k, std::vector<Phase*> phases, Size* size, bool in_chip)
+      : k_(std::move(k)), phases_(std::move(phases)), size_(size), in_chip_(in_chip) {}
+  int workers() const override { return 64; }
   using kernel::Executable::run;
   void run(const kernel::Launch& launch, const kernel::Queue*) const override {
     std::vector<std::int64_t> params = launch.params;
@@ -53,7 +110,11 @@ class OnHost : public kernel::Executable {
       std::vector<void*> arguments;
       for (std::int64_t& param : params) arguments.push_back(&param);
       arguments.push_back(&groups);
+      bool in_chip = in_chip_ && clike::chip_bytes(k_, params) * k_.phases[i].packed <= chip_bytes;
+      arguments.push_back(&in_chip);
       for (void*& buffer : buffers) arguments.push_back(&buffer);
+      const auto together = static_cast<unsigned>(clike::threads(k_.phases[i]));
+      size_(blocks, together ? together : threads, together > 0);
       phases_[i](arguments.data());
     }
   }
@@ -61,11 +122,13 @@ class OnHost : public kernel::Executable {
  private:
   kernel::Kernel k_;
   std::vector<Phase*> phases_;
+  Size* size_;
+  bool in_chip_;
 };
 
-kernel::Kernel universal_kernel(const Subject& s) {
+kernel::Kernel kernel_of(const Subject& s, const plan::Knobs& knobs) {
   const ir::Program& p = s.instance->inlined;
-  const plan::Plan plan = plan::make_plan(p, "", plan::target_named("cuda"), {}, s.facts);
+  const plan::Plan plan = plan::make_plan(p, "", plan::target_named("cuda"), knobs, s.facts);
   return kernel::expand(lower::lower(p, plan.mapping, s.facts));
 }
 
@@ -86,28 +149,54 @@ void launch(const Subject& s, const kernel::Kernel& k, std::unique_ptr<kernel::E
   prepared.run(matched, launch, nullptr);
 }
 
+// One thread an instance; lanes of a part of a subgroup, of one and of several, packed and alone; an axis held whole.
+std::vector<plan::Knobs> settings_of(const Subject& s) {
+  std::vector<plan::Knobs> all = {{{"lanes", "1"}},
+                                  {{"lanes", "8"}, {"packed", "5"}},
+                                  {{"lanes", "32"}, {"packed", "2"}},
+                                  {{"lanes", "96"}, {"packed", "2"}}};
+  const ir::Program& p = s.instance->inlined;
+  for (const ir::Axis& axis : p.axes) {
+    const std::string tile = "tile." + axis.name, full = "full." + axis.name;
+    for (const plan::Knobs& held :
+         std::vector<plan::Knobs>{{{"lanes", "32"}, {"resident", axis.name}},
+                                  {{"lanes", "96"}, {"resident", axis.name}},
+                                  {{"lanes", "8"}, {"resident", axis.name}, {tile, "12"}, {full, "1"}}}) {
+      if (axis.piece || !plan::derive(p, plan::target_named("cuda"), held, s.facts)) continue;
+      const kernel::Kernel k = kernel_of(s, held);
+      if (kernel::meets_conditions(k, kernel::params_of(k, s.shape))) all.push_back(held);
+    }
+  }
+  return all;
+}
+
 TEST(CudaSource, LeavesTheBitsOfTheSimulator) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("cosmati_source_{}", ::getpid());
   std::filesystem::create_directories(folder);
   std::string text = shim, table;
   std::vector<kernel::Kernel> kernels;
-  for (const Subject& s : subjects()) {
-    kernels.push_back(universal_kernel(s));
-    const kernel::Kernel& k = kernels.back();
-    std::string source = cuda::source(k);
-    // Programs of one name have one source here.
-    for (const std::string head = "extern \"C\" "; source.find(head) != source.npos;)
-      source.erase(source.find(head), head.size());
-    const std::size_t n = kernels.size() - 1;
-    text += fmt::format("namespace program_{} {{\n{}}}\n", n, source);
-    for (std::size_t i = 0; i < k.phases.size(); ++i) {
-      text +=
-          fmt::format("static void call_{}_{}(void** a) {{ start(program_{}::{}, a); }}\n", n, i, n, clike::function_name(k, i));
-      table += fmt::format("call_{}_{}, ", n, i);
+  std::vector<const Subject*> subject_of;
+  const auto replaced = [](std::string in, const std::string& what, const std::string& by) {
+    for (std::size_t at = 0; (at = in.find(what, at)) != in.npos; at += by.size()) in.replace(at, what.size(), by);
+    return in;
+  };
+  for (const Subject& s : subjects())
+    for (const plan::Knobs& knobs : settings_of(s)) {
+      subject_of.push_back(&s);
+      kernels.push_back(kernel_of(s, knobs));
+      const kernel::Kernel& k = kernels.back();
+      // Programs of one name have one source here.
+      const std::string source = replaced(replaced(cuda::source(k), "extern \"C\" ", ""), "extern __shared__", "extern");
+      const std::size_t n = kernels.size() - 1;
+      text += fmt::format("namespace program_{} {{\n{}\nalignas(16) u8 chip[{}];\n}}\n", n, source, chip_bytes);
+      for (std::size_t i = 0; i < k.phases.size(); ++i) {
+        text += fmt::format("static void call_{}_{}(void** a) {{ start(program_{}::{}, a); }}\n", n, i, n,
+                            clike::function_name(k, i));
+        table += fmt::format("call_{}_{}, ", n, i);
+      }
     }
-  }
   text += fmt::format("extern \"C\" void (*phases[])(void**);\nvoid (*phases[])(void**) = {{{}}};\n", table);
-  text += "extern \"C\" void size(unsigned blocks, unsigned threads) { gridDim.x = blocks; blockDim.x = threads; }\n";
+  text += "extern \"C\" void size(unsigned b, unsigned t, bool m) { gridDim.x = b; blockDim.x = t; meets = m; }\n";
   std::ofstream(folder / "source.cpp") << text;
   const std::string compiler = std::getenv("CXX") ? std::getenv("CXX") : "c++";
   const std::string command = fmt::format("{} -std=c++17 -w -O0 -ffp-contract=off -fPIC -shared -o {}/source.so {}/source.cpp",
@@ -115,17 +204,20 @@ TEST(CudaSource, LeavesTheBitsOfTheSimulator) {
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
   void* library = ::dlopen((folder / "source.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_TRUE(library) << ::dlerror();
-  reinterpret_cast<void (*)(unsigned, unsigned)>(::dlsym(library, "size"))(2, 3);
+  auto* size = reinterpret_cast<OnHost::Size*>(::dlsym(library, "size"));
   auto** phase = reinterpret_cast<OnHost::Phase**>(::dlsym(library, "phases"));
-  ASSERT_TRUE(phase);
+  ASSERT_TRUE(phase && size);
   for (std::size_t n = 0; n < kernels.size(); ++n) {
-    const Subject& s = subjects()[n];
+    const Subject& s = *subject_of[n];
     const kernel::Kernel& k = kernels[n];
     const std::vector<OnHost::Phase*> own(phase, phase + k.phases.size());
     phase += k.phases.size();
-    const auto by_source = s.run([&](const Arguments& a) { launch(s, k, std::make_unique<OnHost>(k, own), a); }, "by its source");
     const auto simulated = s.run([&](const Arguments& a) { launch(s, k, kernel::simulate(k), a); }, "on sim");
-    EXPECT_EQ(by_source == simulated, true) << k.name << ": its source and the simulator differ";
+    for (const bool in_chip : {false, true}) {
+      const auto by_source =
+          s.run([&](const Arguments& a) { launch(s, k, std::make_unique<OnHost>(k, own, size, in_chip), a); }, "by its source");
+      EXPECT_EQ(by_source == simulated, true) << k.name << ": its source and the simulator differ\n" << kernel::print(k);
+    }
   }
   ::dlclose(library);
   std::filesystem::remove_all(folder);
@@ -135,7 +227,9 @@ TEST(CudaSource, IsEmittedWhateverDeviceThereIs) {
   const Subject s(load("softmax"));
   library::OwnedInputs own = s.before;
   const std::string source = Function(s.program, Device::sim()).emit(s.arguments(own), "cuda");
-  EXPECT_THAT(source, testing::HasSubstr("extern \"C\" __global__ void softmax_phase_0(const i64 p_extent_row,")) << source;
+  EXPECT_THAT(source,
+              testing::HasSubstr("extern \"C\" __global__ void __launch_bounds__(32) softmax_phase_0(const i64 p_extent_row,"))
+      << source;
 }
 
 // What the compiler of a GPU would make of it needs the device itself.
@@ -144,7 +238,11 @@ TEST(CudaDevice, EveryProgramIsRight) {
   const Device device = Device::cuda();
   Options options;
   options.cache = "";
-  for (const Subject& s : subjects()) s.run(Function(s.program, device, options), "on cuda");
+  for (const Subject& s : subjects())
+    for (const plan::Knobs& knobs : settings_of(s)) {
+      options.knobs = {knobs.begin(), knobs.end()};
+      s.run(Function(s.program, device, options), "on cuda");
+    }
 }
 
 // Arrays in the device's memory are used where they lie; a contract of theirs is checked all the same.

@@ -366,7 +366,7 @@ TEST(Legal, AGroupIsNoLargerThanTheDeviceAllows) {
   const auto refused = derive(p.p(), small, {{"lanes", "16"}}, p.facts());
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.refused().reason, place::Reason::group_too_large);
-  EXPECT_EQ(refused.refused().witness, "16 workers, the limit is 8");
+  EXPECT_EQ(refused.refused().witness, "16 lanes, the limit is 8");
 }
 
 TEST(Legal, OffsetsFitWhatTheyAreComputedIn) {

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "kernel/text.h"
+#include "kernel/varying.h"
 #include "support/check.h"
 #include "support/overloaded.h"
 
@@ -59,9 +61,15 @@ std::string_view operator_of(Op op) {
   return "";
 }
 
+constexpr int most_threads = 1024;  // of a thread group
+
+bool is_in_chip(const kernel::Kernel& k, const kernel::Buffer& b) {
+  return b.kind == kernel::Buffer::Kind::worker_scratch && !always_on_chip(k, b);
+}
+
 class Writer {
  public:
-  Writer(const kernel::Kernel& k, const Dialect& dialect) : k_(k), dialect_(dialect) {}
+  Writer(const kernel::Kernel& k, const Dialect& dialect) : k_(k), dialect_(dialect), varying_(kernel::varying(k)) {}
 
   std::string run() {
     out_ = fmt::format("// {}\n{}", k_.name, dialect_.prelude);
@@ -72,28 +80,62 @@ class Writer {
  private:
   void phase(std::size_t number) {
     const kernel::Phase& p = k_.phases[number];
-    COSMATI_CHECK(p.lanes == 1, "a phase of {} lanes", p.lanes);
+    COSMATI_CHECK(p.lanes == 1 || p.apart, "lanes of {} go together", p.name);
+    phase_ = &p;
     std::string parameters;
     for (const kernel::Param& param : k_.params)
       parameters += fmt::format("const {} {}, ", type_of(param.dtype), param_name(param));
-    parameters += "const i64 groups";
+    parameters += "const i64 groups, const bool in_chip";
     for (const kernel::Buffer& b : k_.buffers)
-      parameters += fmt::format(", {}{}* {}{}", b.access == kernel::Buffer::Access::read ? "const " : "", memory_type_of(b.dtype),
+      parameters += fmt::format(", {}{}* {}{}{}", b.access == kernel::Buffer::Access::read ? "const " : "",
+                                memory_type_of(b.dtype), b.aliased ? "" : dialect_.alone,
                                 b.kind == kernel::Buffer::Kind::worker_scratch ? "all_" : "", buffer_name(b));
-    out_ += fmt::format("\n{} {}({}) {{\n", dialect_.function, function_name(k_, number), parameters);
-    line(1, fmt::format("const i64 worker = {};", dialect_.worker));
-    for (const kernel::Buffer& b : k_.buffers)
-      if (b.kind == kernel::Buffer::Kind::worker_scratch)
-        line(1, fmt::format("{}* const {} = all_{} + worker * ({});", memory_type_of(b.dtype), buffer_name(b), buffer_name(b),
-                            text(b.elements)));
-    line(1, fmt::format("for (i64 group = worker; group < groups; group += {}) {{", dialect_.workers));
+    const int threads = clike::threads(p);
+    out_ += fmt::format("\n{} {}({}) {{\n", fmt::format(fmt::runtime(dialect_.function), threads ? threads : most_threads),
+                        function_name(k_, number), parameters);
+    if (p.lanes > 1) line(1, fmt::format("const i64 lane = {} % {};", dialect_.thread, p.lanes));
+    const std::string own = threads ? fmt::format("{}", p.packed) : fmt::format("i64({})", dialect_.threads);
+    line(1, fmt::format("const i64 worker = {} * {} + {} / {};", dialect_.thread_group, own, dialect_.thread, p.lanes));
+    const bool scratch = worker_scratch(threads > 0);
+    line(1, fmt::format("for (i64 group = worker; group < groups; group += {} * {}) {{", dialect_.thread_groups, own));
     block(p.body, 2);
+    if (scratch && threads) line(2, fence());
     line(1, "}");
     out_ += "}\n";
   }
 
+  // Where the pieces of this worker are; whether there are any.
+  bool worker_scratch(bool apart) {
+    bool any = false, asked = false;
+    for (const kernel::Buffer& b : k_.buffers) {
+      if (b.kind != kernel::Buffer::Kind::worker_scratch) continue;
+      any = true;
+      const std::string type = memory_type_of(b.dtype), name = buffer_name(b), size = text(b.elements);
+      if (apart && always_on_chip(k_, b)) {
+        line(1, fmt::format("{} {} chip_{}[{} * {}];", dialect_.on_chip, type, name, phase_->packed, size));
+        line(1, fmt::format("{}* const {} = chip_{} + {} / {} * {};", type, name, name, dialect_.thread, phase_->lanes, size));
+        continue;
+      }
+      std::string at = fmt::format("all_{} + worker * ({})", name, size);
+      if (apart) {
+        if (!std::exchange(asked, true)) {
+          line(1, dialect_.chip);
+          std::string bytes = "0";
+          for (const kernel::Buffer& other : k_.buffers)
+            if (is_in_chip(k_, other)) bytes += fmt::format(" + whole(({}) * {})", text(other.elements), byte_size(other.dtype));
+          line(1, fmt::format("i64 chip_at = {} / {} * ({});", dialect_.thread, phase_->lanes, bytes));
+        }
+        at = fmt::format("in_chip ? ({}*)(chip + chip_at) : {}", type, at);
+      }
+      line(1, fmt::format("{}* const {} = {};", type, name, at));
+      if (apart) line(1, fmt::format("chip_at += whole(({}) * {});", size, byte_size(b.dtype)));
+    }
+    return any;
+  }
+  std::string fence() const { return fmt::format("fence<{}, {}>();", phase_->lanes, phase_->packed); }
+
   // ---- statements ----
-  void line(int depth, const std::string& text) { out_.append(static_cast<std::size_t>(depth) * 2, ' ').append(text) += '\n'; }
+  void line(int depth, std::string_view text) { out_.append(static_cast<std::size_t>(depth) * 2, ' ').append(text) += '\n'; }
   std::string declared(VarId v) const { return type_of(k_[v].dtype) + " " + var_name(k_[v]); }
 
   void block(const Block& statements, int depth) {
@@ -116,9 +158,13 @@ class Writer {
                               const std::string value = text(st.value);
                               const std::string stored = fmt::format(
                                   "{} = {};", element(st.ref), is_bool(k_[st.ref.buffer].dtype) ? "u8(" + value + ")" : value);
-                              line(depth, st.guard ? fmt::format("if ({}) {}", text(*st.guard), stored) : stored);
+                              std::string guard = st.guard ? text(*st.guard) : "";
+                              // What every lane would store alike, one does.
+                              if (phase_->lanes > 1 && !varying_(st.ref.offset))
+                                guard = guard.empty() ? "lane == 0" : "lane == 0 && " + guard;
+                              line(depth, guard.empty() ? stored : fmt::format("if ({}) {}", guard, stored));
                             },
-                            [](const kernel::Prefetch&) {}},
+                            [](const kernel::Prefetch&) {}, [&](const kernel::Fence&) { line(depth, fence()); }},
                  k_[s].node);
   }
 
@@ -148,7 +194,8 @@ class Writer {
     return std::visit(overloaded{[&](const kernel::Const& c) { return constant(c, x.dtype); },
                                  [&](const kernel::Id& id) -> std::string {
                                    if (id.what == kernel::Id::What::group) return "group";
-                                   return id.what == kernel::Id::What::worker ? "worker" : "0ll";
+                                   if (id.what == kernel::Id::What::lane && phase_->lanes == 1) return "0ll";
+                                   return id.what == kernel::Id::What::worker ? "worker" : "lane";
                                  },
                                  [&](const kernel::ParamRef& p) { return param_name(k_[p.param]); },
                                  [&](const kernel::VarRef& v) { return var_name(k_[v.var]); },
@@ -158,7 +205,10 @@ class Writer {
                                    if (!l.guard) return is_bool(x.dtype) ? "(" + loaded + ")" : loaded;
                                    return fmt::format("({} ? {} : {})", text(*l.guard), loaded, text(*l.otherwise));
                                  },
-                                 [](const kernel::Shuffle&) -> std::string { throw InternalError("lanes are one here"); }},
+                                 [&](const kernel::Shuffle& sh) {
+                                   const std::string value = text(sh.value);
+                                   return sh.mask ? fmt::format("swapped<{}>({}, {})", phase_->lanes, value, *sh.mask) : value;
+                                 }},
                       x.node);
   }
 
@@ -184,6 +234,8 @@ class Writer {
     } else if (!is_float(t)) {
       return integer(a, t, args);
     }
+    if (a.op == Op::div && t == DType::f32_ && varying_(a.args[0]) && !varying_(a.args[1]))
+      return fmt::format("quotient_of({}, {})", args[0], args[1]);
     if (a.op == Op::neg) return fmt::format("(-{})", args[0]);
     if (a.op == Op::is_nan) return fmt::format("is_nan({})", args[0]);
     if (!sign.empty()) return fmt::format("({} {} {})", args[0], sign, args[1]);
@@ -224,6 +276,8 @@ class Writer {
 
   const kernel::Kernel& k_;
   const Dialect& dialect_;
+  const kernel::Varying varying_;
+  const kernel::Phase* phase_ = nullptr;
   std::string out_;
   std::set<VarId> places_;  // variables of integers that follow from params, numbers of groups and loops
 };
@@ -231,6 +285,26 @@ class Writer {
 }  // namespace
 
 std::string function_name(const kernel::Kernel& k, std::size_t phase) { return fmt::format("{}_phase_{}", k.name, phase); }
+
+int threads(const kernel::Phase& phase) { return phase.apart ? phase.lanes * phase.packed : 0; }
+
+bool always_on_chip(const kernel::Kernel& k, const kernel::Buffer& b) {
+  constexpr std::int64_t small = 64;
+  const auto* n = b.elements.valid() ? std::get_if<kernel::Const>(&k[b.elements].node) : nullptr;
+  return b.kind == kernel::Buffer::Kind::worker_scratch && n && n->i > 0 && n->i <= small;
+}
+
+std::int64_t chip_bytes(const kernel::Kernel& k, const std::vector<std::int64_t>& params) {
+  std::int64_t sum = 0;
+  for (const kernel::Buffer& b : k.buffers) {
+    if (!is_in_chip(k, b)) continue;
+    std::int64_t bytes = 0;
+    if (__builtin_mul_overflow(kernel::evaluate(k, b.elements, params), byte_size(b.dtype), &bytes) || bytes > (1 << 30))
+      return 1 << 30;
+    sum = std::min<std::int64_t>(sum + (std::max<std::int64_t>(bytes, 0) + 15) / 16 * 16, 1 << 30);
+  }
+  return sum;
+}
 
 std::string source(const kernel::Kernel& k, const Dialect& dialect) { return Writer(k, dialect).run(); }
 

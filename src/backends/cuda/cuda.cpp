@@ -14,9 +14,14 @@ namespace {
 constexpr clike::Dialect dialect = {
 #include "backends/cuda/prelude.inc"
     ,
-    "extern \"C\" __global__ void",
-    "blockIdx.x * i64(blockDim.x) + threadIdx.x",
-    "gridDim.x * i64(blockDim.x)",
+    "extern \"C\" __global__ void __launch_bounds__({})",
+    "threadIdx.x",
+    "i64(blockIdx.x)",
+    "blockDim.x",
+    "i64(gridDim.x)",
+    "__restrict__ ",
+    "__shared__",
+    "extern __shared__ __align__(16) u8 chip[];",
 };
 
 }  // namespace
@@ -29,9 +34,14 @@ std::optional<std::string> absent() {
 std::string source(const kernel::Kernel& k) { return clike::source(k, dialect); }
 
 std::unique_ptr<kernel::Executable> compile(const kernel::Kernel& k, const gpu::Gpu& gpu) {
-  std::vector<std::string> functions;
-  for (std::size_t i = 0; i < k.phases.size(); ++i) functions.push_back(clike::function_name(k, i));
-  return gpu.load(k, machine_code(source(k), k.name, gpu.architecture()), functions);
+  gpu::Gpu::Code code;
+  code.image = machine_code(source(k), k.name, gpu.architecture());
+  for (std::size_t i = 0; i < k.phases.size(); ++i) {
+    code.functions.push_back(clike::function_name(k, i));
+    code.threads.push_back(clike::threads(k.phases[i]));
+  }
+  code.chip_bytes = [k](const std::vector<std::int64_t>& params) { return clike::chip_bytes(k, params); };
+  return gpu.load(k, std::move(code));
 }
 
 }  // namespace cosmati::cuda

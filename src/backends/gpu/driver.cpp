@@ -30,6 +30,8 @@ struct FoundDriver {
     library.find(driver.load_module, "cuModuleLoadData");
     library.find(driver.unload_module, "cuModuleUnload");
     library.find(driver.function, "cuModuleGetFunction");
+    library.find(driver.function_attribute, "cuFuncGetAttribute");
+    library.find(driver.set_function_attribute, "cuFuncSetAttribute");
     library.find(driver.launch, "cuLaunchKernel");
     library.find(driver.allocate, "cuMemAlloc_v2");
     library.find(driver.free, "cuMemFree_v2");

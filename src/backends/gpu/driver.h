@@ -31,6 +31,8 @@ struct Driver {
   Result (*load_module)(Module* module, const void* image);
   Result (*unload_module)(Module module);
   Result (*function)(Function* function, Module module, const char* name);
+  Result (*function_attribute)(int* value, int attribute, Function function);
+  Result (*set_function_attribute)(Function function, int attribute, int value);
   Result (*launch)(Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
                    unsigned block_z, unsigned shared_bytes, StreamHandle stream, void** parameters, void** extra);
   Result (*allocate)(Address* address, std::size_t bytes);

@@ -19,10 +19,13 @@ namespace {
 
 // Numbers of the driver's interface.
 constexpr int compute_capability_major = 75, compute_capability_minor = 76, memory_type = 2;
+constexpr int most_chip_bytes_of_block = 97, chip_bytes_of_function = 1, most_given_chip_bytes = 8;
 constexpr int type_of_device = 2;
 
 constexpr unsigned block_threads = 64;
-constexpr std::int64_t most_workers = 16'384;   // that have scratch of their own
+constexpr std::int64_t most_workers = 16'384;          // that have scratch of their own
+constexpr std::int64_t most_groups_of_threads = 4096;  // the same where a worker is several threads
+constexpr std::int64_t most_blocks = 1 << 30;
 constexpr std::int64_t most_threads = 1 << 22;  // of one launch; each takes several groups where there are more
 
 class Current {  // makes a context current for a while
@@ -74,6 +77,7 @@ class Moved {
       gpu_.write(block.there, block.begin, bytes);
     }
   }
+  bool empty() const { return blocks_.empty(); }
   // Where an address of the host is on the device.
   char* at(char* here) const {
     for (const Block& block : blocks_)
@@ -104,14 +108,21 @@ std::optional<int> type_of(const void* memory) {
 
 class Compiled : public kernel::Executable {
  public:
-  Compiled(const kernel::Kernel& k, std::shared_ptr<const Gpu> gpu, Context context, const std::string& image,
-           const std::vector<std::string>& functions)
-      : k_(k), gpu_(std::move(gpu)), context_(context) {
+  Compiled(const kernel::Kernel& k, std::shared_ptr<const Gpu> gpu, DeviceNumber device, Context context, Gpu::Code code)
+      : k_(k), gpu_(std::move(gpu)), context_(context), code_(std::move(code)) {
     const Current current(context_);
-    require(driver().load_module(&module_, image.data()), "loading code");
-    functions_.resize(functions.size());
-    for (std::size_t i = 0; i < functions_.size(); ++i)
-      require(driver().function(&functions_[i], module_, functions[i].c_str()), "finding a function");
+    require(driver().load_module(&module_, code_.image.data()), "loading code");
+    require(driver().device_attribute(&most_chip_bytes_, most_chip_bytes_of_block, device), "asking a device");
+    functions_.resize(code_.functions.size());
+    for (std::size_t i = 0; i < functions_.size(); ++i) {
+      require(driver().function(&functions_[i], module_, code_.functions[i].c_str()), "finding a function");
+      if (code_.threads[i] == 0) continue;
+      int fixed = 0;
+      require(driver().function_attribute(&fixed, chip_bytes_of_function, functions_[i]), "asking a function");
+      room_.resize(functions_.size());
+      room_[i] = most_chip_bytes_ - fixed;
+      require(driver().set_function_attribute(functions_[i], most_given_chip_bytes, room_[i]), "setting up a function");
+    }
     has_worker_scratch_ = std::any_of(k_.buffers.begin(), k_.buffers.end(),
                                       [](const kernel::Buffer& b) { return b.kind == kernel::Buffer::Kind::worker_scratch; });
   }
@@ -124,10 +135,15 @@ class Compiled : public kernel::Executable {
   Compiled(const Compiled&) = delete;
   Compiled& operator=(const Compiled&) = delete;
 
-  int workers() const override { return most_workers; }
+  int workers() const override {
+    const bool each = std::any_of(code_.threads.begin(), code_.threads.end(), [](int n) { return n == 0; });
+    return each ? most_workers : most_groups_of_threads;
+  }
 
   using kernel::Executable::run;
-  void run(const kernel::Launch& launch, const kernel::Queue*) const override {
+  void run(const kernel::Launch& launch, const kernel::Queue* queue) const override {
+    const auto* adopted = static_cast<const StreamQueue*>(queue);
+    const auto stream = static_cast<StreamHandle>(adopted ? adopted->stream : nullptr);
     const Current current(context_);
     Moved moved(*gpu_);
     std::vector<bool> of_host(launch.buffers.size(), false);
@@ -152,13 +168,14 @@ class Compiled : public kernel::Executable {
       auto* data = static_cast<char*>(launch.buffers[i].data);
       buffers.push_back(of_host[i] ? moved.at(begin) + (data - begin) : data);
     }
-    for (std::size_t i = 0; i < functions_.size(); ++i) run(i, launch, buffers);
-    require(driver().synchronize(nullptr), "running a kernel");
+    for (std::size_t i = 0; i < functions_.size(); ++i) run(i, launch, buffers, stream);
+    if (adopted && moved.empty()) return;
+    require(driver().synchronize(stream), "running a kernel");
     moved.back();
   }
 
  private:
-  void run(std::size_t phase, const kernel::Launch& launch, std::vector<void*>& buffers) const {
+  void run(std::size_t phase, const kernel::Launch& launch, std::vector<void*>& buffers, StreamHandle stream) const {
     std::int64_t groups = kernel::evaluate(k_, k_.phases[phase].groups, launch.params);
     if (groups <= 0) return;
     // Integers and floats alike begin where their 64 bits do.
@@ -166,18 +183,33 @@ class Compiled : public kernel::Executable {
     std::vector<void*> arguments;
     for (std::int64_t& param : params) arguments.push_back(&param);
     arguments.push_back(&groups);
+    bool in_chip = false;
+    arguments.push_back(&in_chip);
     for (void*& buffer : buffers) arguments.push_back(&buffer);
-    const std::int64_t threads = std::min(groups, has_worker_scratch_ ? most_workers : most_threads);
-    const auto blocks = static_cast<unsigned>((threads + block_threads - 1) / block_threads);
-    require(driver().launch(functions_[phase], blocks, 1, 1, block_threads, 1, 1, 0, nullptr, arguments.data(), nullptr),
+    const int threads = code_.threads[phase];
+    std::int64_t workers_of_block = block_threads, chip = 0, most = has_worker_scratch_ ? most_workers : most_threads;
+    if (threads > 0) {
+      workers_of_block = threads / k_.phases[phase].lanes;
+      chip = code_.chip_bytes(launch.params) * workers_of_block;
+      in_chip = chip <= room_[phase];
+      if (!in_chip) chip = 0;
+      most = has_worker_scratch_ && !in_chip ? most_groups_of_threads : most_blocks;
+    }
+    const auto blocks = static_cast<unsigned>(
+        std::min((groups + workers_of_block - 1) / workers_of_block, std::max<std::int64_t>(1, most / workers_of_block)));
+    require(driver().launch(functions_[phase], blocks, 1, 1, threads > 0 ? static_cast<unsigned>(threads) : block_threads, 1, 1,
+                            static_cast<unsigned>(chip), stream, arguments.data(), nullptr),
             "starting a kernel");
   }
 
   kernel::Kernel k_;
   std::shared_ptr<const Gpu> gpu_;
   Context context_;
+  Gpu::Code code_;
   Module module_ = nullptr;
   std::vector<Function> functions_;
+  int most_chip_bytes_ = 0;  // of a block
+  std::vector<int> room_;    // of that, what a launch may give each function
   bool has_worker_scratch_ = false;
 };
 
@@ -246,9 +278,13 @@ void Gpu::write(void* to, const void* from, std::size_t bytes) const {
   require(driver().to_device(reinterpret_cast<Address>(to), from, bytes), "moving an array to the device");
 }
 
-std::unique_ptr<kernel::Executable> Gpu::load(const kernel::Kernel& k, const std::string& image,
-                                              const std::vector<std::string>& functions) const {
-  return std::make_unique<Compiled>(k, shared_from_this(), state_->context, image, functions);
+void Gpu::wait(const StreamQueue& stream) const {
+  const Current current(state_->context);
+  require(driver().synchronize(static_cast<StreamHandle>(stream.stream)), "waiting for a stream");
+}
+
+std::unique_ptr<kernel::Executable> Gpu::load(const kernel::Kernel& k, Code code) const {
+  return std::make_unique<Compiled>(k, shared_from_this(), state_->device, state_->context, std::move(code));
 }
 
 }  // namespace cosmati::gpu

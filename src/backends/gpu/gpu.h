@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +15,13 @@ namespace cosmati::gpu {
 
 // The processor with its compute capability. The driver is present.
 std::string description();
+
+// A stream of the driver, of which nothing is owned.
+class StreamQueue : public kernel::Queue {
+ public:
+  explicit StreamQueue(void* stream) : stream(stream) {}
+  void* const stream;
+};
 
 // A device whose context is held as long as this lives. Thread-safe; the context that is current where it is called stays so.
 class Gpu : public std::enable_shared_from_this<Gpu> {
@@ -29,12 +38,18 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
   bool holds(const void* memory) const;  // whether it is memory of a device, which the host cannot read
   void read(void* to, const void* from, std::size_t bytes) const;
   void write(void* to, const void* from, std::size_t bytes) const;
+  void wait(const StreamQueue& stream) const;
 
-  // An image with one function a phase, by these names, whose parameters are the kernel's params, the number of groups and the
-  // kernel's buffers. Arrays of a launch may lie in the device's memory or in the host's, from where they are moved and to where
-  // results come back.
-  std::unique_ptr<kernel::Executable> load(const kernel::Kernel& k, const std::string& image,
-                                           const std::vector<std::string>& functions) const;
+  struct Code {
+    std::string image;
+    std::vector<std::string> functions;  // one a phase. Parameters: the kernel's params, the number of groups, whether the
+                                         // scratch of workers is on the chip, the kernel's buffers
+    std::vector<int> threads;            // of a block of each; 0: any number, each is a worker
+    std::function<std::int64_t(const std::vector<std::int64_t>& params)> chip_bytes;  // a worker's, where its scratch is there
+  };
+  // Arrays of a launch may lie in the device's memory or in the host's, from where they are moved and to where results come back.
+  // On a StreamQueue it returns when the launch is on the stream, if all arrays are the device's.
+  std::unique_ptr<kernel::Executable> load(const kernel::Kernel& k, Code code) const;
 
  private:
   struct State;
