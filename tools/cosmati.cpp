@@ -52,7 +52,7 @@ std::string is_seed(const std::string& text) {
 void add_invocation(CLI::App* app, Invocation& i, bool with_plan = true, const char* words = "name=ARG for every input") {
   app->add_option("program", i.program, "the program")->required()->type_name("PROGRAM");
   app->add_option("arguments", i.arguments, words)->type_name("name=ARG");
-  app->add_option("--device", i.device, "where it runs (default: COSMATI_DEVICE, else cpu)")->type_name("oracle|sim|cpu");
+  app->add_option("--device", i.device, "where it runs (default: COSMATI_DEVICE, else cpu)")->type_name("oracle|sim|cpu|cuda");
   add_repeated(app, "--set", i.knobs, "set a knob of the planner exactly", "knob=v");
   if (with_plan) app->add_option("--plan", i.plan, "replay a plan exactly, or refuse it")->type_name("F.json");
   app->add_option("--seed", i.seed, "seed of the generators (default 0)")->type_name("N")->check(is_seed);
@@ -146,8 +146,9 @@ int main(int argc, char** argv) {
   plan->footer(
       std::string(
           "\nA phase gives each of its axes as digits (resource, stride, extent): grid, spread over the workers; lane, next to\n"
-          "each other in a vector; reg, next to each other in registers; step, one after the other in a loop. `home` says where\n"
-          "a value is kept, `streaming` whether reductions were joined, `domain` for which arguments the plan holds. Prices "
+          "each other in a vector, or the threads of a GPU's subgroup; subgroup, which of these; reg, next to each other in\n"
+          "registers; step, one after the other in a loop. `home` says where a value is kept, `streaming` whether reductions "
+          "were joined, `domain` for which arguments the plan holds. Prices "
           "order\n"
           "candidates and do not foretell times: the first within 15 % of the cheapest is chosen, so that many shapes share a "
           "plan,\n"

@@ -194,6 +194,7 @@ std::vector<std::string> mapping_lines(const ir::Program& program, const Plan& p
   // By their text: numbers in the arena may be others after a program is printed and read back.
   std::sort(values.begin(), values.end());
   lines.insert(lines.end(), values.begin(), values.end());
+  if (plan.mapping.packed > 1) lines.push_back(fmt::format("packed: {} groups share a thread group", plan.mapping.packed));
   if (plan.mapping.past_caches) lines.emplace_back("stores: past the caches");
   if (plan.mapping.ahead) lines.emplace_back("ahead: a group fetches what the next one reads");
   return lines;

@@ -179,8 +179,9 @@ TEST(Compile, ImpossibleMappingsAreRefusedByNameWithTheirLimit) {
     }
     return "accepted";
   };
-  EXPECT_THAT(refused("softmax", {{"lanes", "24"}}),
-              HasSubstr("lanes: a knob has a value that it does not take: `24` is none of 1 | 2 | 4 | 8 | 16 | 32. Hint: "));
+  EXPECT_THAT(
+      refused("softmax", {{"lanes", "24"}}),
+      HasSubstr("lanes: a knob has a value that it does not take: `24` is none of 1 | 2 | 4 | 8 | 16 | 32 | 64..1024. Hint: "));
   EXPECT_THAT(refused("softmax", {{"tile.col", "17"}}),
               HasSubstr("tile.col: a knob has a value that it does not take: `17` is none of 1..16"));
   EXPECT_THAT(refused("softmax", {{"tile.k", "2"}}),
