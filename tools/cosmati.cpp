@@ -147,13 +147,10 @@ int main(int argc, char** argv) {
       std::string(
           "\nA phase gives each of its axes as digits (resource, stride, extent): grid, spread over the workers; lane, next to\n"
           "each other in a vector, or the threads of a GPU's subgroup; subgroup, which of these; reg, next to each other in\n"
-          "registers; step, one after the other in a loop. `home` says where a value is kept, `streaming` whether reductions "
-          "were joined, `domain` for which arguments the plan holds. Prices "
-          "order\n"
-          "candidates and do not foretell times: the first within 15 % of the cheapest is chosen, so that many shapes share a "
-          "plan,\n"
-          "and those that come `next` may be cheaper by as much. `not tried`: there was no time to price them; `tune` tries "
-          "them.\n\n") +
+          "registers; step, one after the other in a loop. `home` says where a value is kept, `streaming` whether reductions\n"
+          "were joined, `domain` for which arguments the plan holds. Prices order candidates and do not foretell times: the\n"
+          "first within 15 % of the cheapest is chosen, so that many shapes share a plan, and those that come `next` may be\n"
+          "cheaper by as much (a GPU has the cheapest). `not tried`: there was no time to price them; `tune` tries them.\n\n") +
       argument_help +
       "\nExamples:\n  cosmati plan softmax 'x=f32[1024,4096]:zeros'\n  cosmati plan softmax x=x.npy --save p.json\n"
       "  cosmati plan softmax 'x=f32[4,40]:zeros' --svg softmax.svg\n\n" +
