@@ -67,8 +67,9 @@ Cost of_groups(const kernel::Kernel& k, const std::vector<kernel::Work::Phase>& 
     c.memory_us += memory;
     const double start = t.start_us + chain / 2 + (p.apart ? own : 0);
     c.start_us += start;
-    c.total_us +=
-        std::max(start + std::sqrt(memory * memory + issue * issue + waits * waits), t.start_us + blocks / t.groups_per_us);
+    // The last group begins when all before it have been started, and is by itself.
+    c.total_us += std::max(start + std::sqrt(memory * memory + issue * issue + waits * waits),
+                           start + chain / 2 + blocks / t.groups_per_us);
   }
   return c;
 }
