@@ -185,7 +185,8 @@ Kernels::Got Kernels::get(const Instance& instance, const plan::Facts& facts, co
     compiled = got.compiled;
     return got.kernel;
   });
-  if (const kernel::Kernel& k = kernel->image.interface; !kernel::meets_conditions(k, kernel::params_of(k, shape))) {
+  if (const kernel::Kernel& k = kernel->image.interface;
+      !k.conditions.empty() && !kernel::meets_conditions(k, kernel::params_of(k, shape))) {
     std::string domain;
     for (const std::string& condition : kernel->image.domain)
       if (condition.find(" has at ") != condition.npos) domain += (domain.empty() ? "" : "; ") + condition;
