@@ -185,14 +185,6 @@ Kernels::Got Kernels::get(const Instance& instance, const plan::Facts& facts, co
     compiled = got.compiled;
     return got.kernel;
   });
-  if (const kernel::Kernel& k = kernel->image.interface;
-      !k.conditions.empty() && !kernel::meets_conditions(k, kernel::params_of(k, shape))) {
-    std::string domain;
-    for (const std::string& condition : kernel->image.domain)
-      if (condition.find(" has at ") != condition.npos) domain += (domain.empty() ? "" : "; ") + condition;
-    throw Error(ErrorCode::bad_plan, {}, fmt::format("the plan of {} is for arguments where {}", k.name, domain),
-                "leave out the knob resident or the plan, or set more lanes");
-  }
   return {std::move(kernel), compiled};
 }
 

@@ -34,6 +34,15 @@ std::size_t hash_of(const Form& form) {
               "use smaller extents");
 }
 
+// Extents that the plan is not for.
+[[noreturn]] void outside_conditions(const Kernel::Impl& kernel) {
+  std::string conditions;
+  for (const std::string& condition : kernel.image.domain)
+    if (condition.find(" has at ") != condition.npos) conditions += (conditions.empty() ? "" : "; ") + condition;
+  throw Error(ErrorCode::bad_plan, {}, fmt::format("the plan of {} is for arguments where {}", kernel.image.name, conditions),
+              "leave out the knob resident or the plan, or set more lanes");
+}
+
 }  // namespace
 
 void form_of(Matched matched, Form& form) {
@@ -75,6 +84,7 @@ Prepared::Prepared(Form form, const Bound& bound, Matched matched, std::shared_p
   }
   const kernel::Kernel& k = kernel_->image.interface;
   pattern_.params = kernel::params_of(k, shape_of(p, inputs_));
+  if (!kernel::meets_conditions(k, pattern_.params)) outside_conditions(*kernel_);
   for (std::uint32_t i = 0; i < k.params.size(); ++i) {
     const kernel::Param& param = k.params[i];
     if (param.source == kernel::Param::Source::scalar && !instance_->decides[param.a] && matched[parameter_of[param.a]])

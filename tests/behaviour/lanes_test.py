@@ -75,6 +75,20 @@ class Lanes(ToolTest):
             for _, y in self.each(program, ["y"], "--set", "lanes=4", "--set", f"lane_axes={axes}", x=x):
                 close(y, wanted, rtol=1e-5, atol=1e-5)
 
+    def test_rows_are_held_whole_up_to_what_the_plan_is_for(self):
+        weighted, held = self.program(MOMENTS), ["--set", "lanes=8", "--set", "lane_axes=col", "--set", "resident=col", "--set", "tile.col=4"]
+        for width, full in ((1, 0), (7, 0), (8, 1), (24, 3), (31, 3), (32, 4)):
+            options = held + (["--set", f"full.col={full}"] if full else [])
+            x = np.random.default_rng(width).normal(size=(5, width)).astype(np.float32)
+            w = np.random.default_rng(2).uniform(1, 2, width).astype(np.float32)
+            self.each(weighted, ["mean", "y"], *options, x=x, w=w)
+            for _, index in self.each("argmax", ["i"], *options, x=x):
+                np.testing.assert_array_equal(index, x.argmax(1))
+            self.each("layer_norm", ["y"], *options, x=x, gamma=w, beta=w)
+        x, short = np.zeros((5, 33), np.float32), np.zeros((5, 7), np.float32)
+        self.assertIn("col has at most 32", self.refused("softmax", *held, x=x)["what"])
+        self.assertIn("col has at least 8; col has at most 32", self.refused("softmax", *held, "--set", "full.col=1", x=short)["what"])
+
     def test_what_cannot_hold_is_refused(self):
         x = np.zeros((4, 8), np.float32)
         causal, running = self.program(CAUSAL), self.program(RUNNING)
