@@ -23,8 +23,8 @@ namespace {
 
 constexpr const char* shim = R"(
 #include <math.h>
-#include <stdlib.h>
 #include <ucontext.h>
+#include <memory>
 #include <utility>
 #include <vector>
 #define __device__
@@ -38,7 +38,7 @@ struct Three { unsigned x = 1; };
 static Three blockIdx, threadIdx, blockDim, gridDim;
 static bool meets;
 
-struct Fiber { ucontext_t context; void* stack; bool done; };
+struct Fiber { ucontext_t context; std::unique_ptr<char[]> stack; bool done; };
 static std::vector<Fiber> fibers;
 static ucontext_t scheduler;
 static void (*fiber_body)(void*);
@@ -49,9 +49,9 @@ static void run_fibers() {
   constexpr size_t bytes = 1 << 17;
   fibers.resize(blockDim.x);
   for (Fiber& f : fibers) {
-    if (!f.stack) f.stack = malloc(bytes);
+    if (!f.stack) f.stack.reset(new char[bytes]);
     getcontext(&f.context);
-    f.context.uc_stack.ss_sp = f.stack;
+    f.context.uc_stack.ss_sp = f.stack.get();
     f.context.uc_stack.ss_size = bytes;
     f.context.uc_link = &scheduler;
     f.done = false;
