@@ -61,8 +61,6 @@ std::string_view operator_of(Op op) {
   return "";
 }
 
-constexpr int most_threads = 1024;  // of a thread group
-
 bool is_in_chip(const kernel::Kernel& k, const kernel::Buffer& b) {
   return b.kind == kernel::Buffer::Kind::worker_scratch && !always_on_chip(k, b);
 }
@@ -91,7 +89,7 @@ class Writer {
                                 memory_type_of(b.dtype), b.aliased ? "" : dialect_.alone,
                                 b.kind == kernel::Buffer::Kind::worker_scratch ? "all_" : "", buffer_name(b));
     const int threads = clike::threads(p);
-    out_ += fmt::format("\n{} {}({}) {{\n", fmt::format(fmt::runtime(dialect_.function), threads ? threads : most_threads),
+    out_ += fmt::format("\n{} {}({}) {{\n", fmt::format(fmt::runtime(dialect_.function), threads ? threads : kernel::most_lanes),
                         function_name(k_, number), parameters);
     if (p.lanes > 1) line(1, fmt::format("const i64 lane = {} % {};", dialect_.thread, p.lanes));
     const std::string own = threads ? fmt::format("{}", p.packed) : fmt::format("i64({})", dialect_.threads);

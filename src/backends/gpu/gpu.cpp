@@ -114,12 +114,12 @@ class Compiled : public kernel::Executable {
     require(driver().load_module(&module_, code_.image.data()), "loading code");
     require(driver().device_attribute(&most_chip_bytes_, most_chip_bytes_of_block, device), "asking a device");
     functions_.resize(code_.functions.size());
+    room_.resize(functions_.size());
     for (std::size_t i = 0; i < functions_.size(); ++i) {
       require(driver().function(&functions_[i], module_, code_.functions[i].c_str()), "finding a function");
       if (code_.threads[i] == 0) continue;
       int fixed = 0;
       require(driver().function_attribute(&fixed, chip_bytes_of_function, functions_[i]), "asking a function");
-      room_.resize(functions_.size());
       room_[i] = most_chip_bytes_ - fixed;
       require(driver().set_function_attribute(functions_[i], most_given_chip_bytes, room_[i]), "setting up a function");
     }
