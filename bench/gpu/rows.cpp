@@ -89,7 +89,7 @@ int run(const std::string& name, const std::vector<std::string>& texts, bool all
     if (auto* view = std::get_if<cosmati::TensorView>(&argument)) {
       const auto size = static_cast<std::size_t>(view->elements() * byte_size(view->dtype));
       buffers.push_back(device.allocate(size));
-      gpu->write(buffers.back().data(), view->data, size);
+      gpu->copy(buffers.back().data(), view->data, size);
       *view = buffers.back().view(view->dtype, view->shape);
       bytes += size;
     }

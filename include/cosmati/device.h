@@ -24,8 +24,9 @@ class Buffer;
 // cpu: compiled code. cuda: a GPU. sim: the kernel IR simulator. oracle: the meaning itself, in float64.
 class COSMATI_API Device {
  public:
-  static Device pick();                          // as named(COSMATI_DEVICE) where that is set, else the CPU
-  static Device named(const std::string& name);  // "cpu", "cuda", "sim", "oracle"; throws Error{backend_absent, bad_argument}
+  static Device pick();  // as named(COSMATI_DEVICE) where that is set, else the CPU
+  static Device named(
+      const std::string& name);  // "cpu", "cuda", "cuda:1", "sim", "oracle"; throws Error{backend_absent, bad_argument}
   // A launch is cut into at most `threads` tasks at once (0: COSMATI_THREADS, else one for each core), which run on a pool that
   // the process shares, the calling thread included, or on the caller's executor. The floating-point control state of every
   // thread is left as it was. Every build has this device, and packages run on it; only a Function, which compiles for it, needs
@@ -47,6 +48,9 @@ class COSMATI_API Device {
   // the other kind.
   Stream adopt(Executor executor) const;
   Stream adopt(void* driver_stream) const;
+
+  // Copies bytes between memory of the device and of the host, in any direction, and waits.
+  void copy(void* to, const void* from, std::size_t bytes) const;
 
   // Memory of the device, aligned to 64 bytes, with any contents. Throws Error{bad_argument} where there is not as much.
   Buffer allocate(std::size_t bytes) const;

@@ -78,6 +78,8 @@ class COSMATI_API Function {
   }
   // The same for bindings: one pointer a parameter in declared order, null where it is left out.
   void call(std::span<const Argument* const> in_declared_order) const;
+  // Put on a stream, as a Launch is. Scratch is taken and given back in the order of the stream.
+  void call(std::span<const Argument* const> in_declared_order, const Stream& stream) const;
 
   // Checks as a call does and compiles if it must.
   Launch prepare(const Arguments& arguments) const;

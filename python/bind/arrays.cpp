@@ -6,6 +6,7 @@
 
 #include <cosmati/error.h>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -109,17 +110,11 @@ std::optional<DType> dtype_of_ml_dtypes(nb::handle array) {
 nb::handle keywords(const char* name) { return nb::make_tuple(nb::str(name)).release(); }
 
 std::string device_name(std::int64_t type, std::int64_t id) {
-  static constexpr std::pair<int, const char*> names[] = {{2, "cuda"},  {4, "opencl"},        {7, "vulkan"}, {8, "metal"},
-                                                          {10, "rocm"}, {13, "cuda_managed"}, {14, "oneapi"}};
+  static constexpr std::pair<int, const char*> names[] = {
+      {4, "opencl"}, {7, "vulkan"}, {8, "metal"}, {10, "rocm"}, {14, "oneapi"}};
   for (const auto& [value, name] : names)
     if (value == type) return std::string(name) + ":" + std::to_string(id);
   return "DLPack's device (" + std::to_string(type) + ", " + std::to_string(id) + ")";
-}
-
-void need_host(std::int64_t type, std::int64_t id, const std::string& parameter) {
-  if (type == dlpack::device_cpu || type == dlpack::device_cuda_host) return;
-  refuse(parameter + " is on " + device_name(type, id) + ", but the program runs in host memory, as do its other arguments",
-         "copy it to the host: x.cpu()");
 }
 
 // The functions that the class of an object offers, or null. One class is remembered, which is most often the next one too; by a
@@ -142,6 +137,44 @@ const dlpack::ExchangeApi* exchange_api(PyTypeObject* type) {
   last.dec_ref();
   last = remembered;
   return of_last = api;
+}
+
+// Host memory has no stream: the argument is left out, which means None. The stream is the producer's own, so it has nothing to
+// wait for. Producers that predate versions know no max_version.
+nb::object export_of(nb::handle object, std::optional<void*> stream) {
+  static const nb::handle name = nb::str("__dlpack__").release(), version = nb::make_tuple(1, 1).release(),
+                          of_host[] = {keywords("max_version"), nb::handle()},
+                          of_gpu[] = {nb::make_tuple(nb::str("stream"), nb::str("max_version")).release(), keywords("stream")};
+  nb::object number;
+  if (stream) number = nb::int_(reinterpret_cast<std::uintptr_t>(*stream));
+  PyObject* arguments[4] = {object.ptr()};
+  std::size_t count = 1;
+  if (stream) arguments[count++] = number.ptr();
+  arguments[count] = version.ptr();
+  const nb::handle* names = stream ? of_gpu : of_host;
+  nb::object capsule = nb::steal(PyObject_VectorcallMethod(name.ptr(), arguments, 1, names[0].ptr()));
+  if (!capsule.is_valid() && PyErr_ExceptionMatches(PyExc_TypeError)) {
+    PyErr_Clear();
+    capsule = nb::steal(PyObject_VectorcallMethod(name.ptr(), arguments, 1, names[1].ptr()));
+  }
+  return capsule;
+}
+
+// The stream on which the library of an array puts its work for a GPU now: as its functions, torch or the protocol of CUDA arrays
+// say; else the driver's default one.
+void* current_stream(nb::handle object, std::int64_t type, int gpu) {
+  const auto legacy = reinterpret_cast<void*>(std::uintptr_t{1});  // a name that the driver and DLPack have for it
+  void* stream = nullptr;
+  if (const dlpack::ExchangeApi* api = exchange_api(Py_TYPE(object.ptr())); api && api->current_stream) {
+    if (api->current_stream(static_cast<std::int32_t>(type), gpu, &stream) != 0) nb::raise_python_error();
+  } else if (torch_tensor.instance(object)) {
+    nb::object current = nb::module_::import_("torch.cuda").attr("current_stream")(gpu);
+    stream = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(current.attr("cuda_stream")));
+  } else if (nb::hasattr(object, "__cuda_array_interface__")) {
+    nb::object named = object.attr("__cuda_array_interface__").attr("get")("stream");
+    if (!named.is_none()) stream = reinterpret_cast<void*>(nb::cast<std::uintptr_t>(named));
+  }
+  return stream ? stream : legacy;
 }
 
 // What a producer raised instead of exporting. An interrupt is nobody's mistake.
@@ -195,6 +228,9 @@ Array& Array::operator=(Array&& other) noexcept {
   release();
   view = std::move(other.view);
   producer = other.producer;
+  gpu = other.gpu;
+  stream = other.stream;
+  host_ = std::move(other.host_);
   buffer_ = other.buffer_;
   managed_ = other.managed_;
   held_ = std::exchange(other.held_, Held::nothing);
@@ -264,7 +300,7 @@ void Array::borrow_dlpack(nb::handle object, const std::string& parameter) {
       nb::python_error error;
       unreadable(error, parameter);
     }
-    take(managed, parameter);
+    take(managed, object, parameter);
     return;
   }
   // Where the data is decides before it is exported: an export may wait for a device.
@@ -275,17 +311,9 @@ void Array::borrow_dlpack(nb::handle object, const std::string& parameter) {
     } catch (nb::python_error& error) {
       unreadable(error, parameter);
     }
-    need_host(nb::cast<std::int64_t>(device[0]), nb::cast<std::int64_t>(device[1]), parameter);
+    place(nb::cast<std::int64_t>(device[0]), nb::cast<std::int64_t>(device[1]), object, parameter);
   }
-  // Host memory has no stream: the argument is left out, which means None. Producers that predate versions know no max_version.
-  static const nb::handle name = nb::str("__dlpack__").release(), version = nb::make_tuple(1, 1).release(),
-                          max_version = keywords("max_version");
-  PyObject* arguments[] = {object.ptr(), version.ptr()};
-  nb::object capsule = nb::steal(PyObject_VectorcallMethod(name.ptr(), arguments, 1, max_version.ptr()));
-  if (!capsule.is_valid() && PyErr_ExceptionMatches(PyExc_TypeError)) {
-    PyErr_Clear();
-    capsule = nb::steal(PyObject_VectorcallMethod(name.ptr(), arguments, 1, nullptr));
-  }
+  nb::object capsule = export_of(object, gpu ? std::optional(stream) : std::nullopt);
   if (!capsule.is_valid()) {
     nb::python_error error;
     unreadable(error, parameter);
@@ -294,29 +322,57 @@ void Array::borrow_dlpack(nb::handle object, const std::string& parameter) {
   if (is && std::strcmp(is, "dltensor_versioned") == 0) {
     auto* managed = static_cast<dlpack::ManagedVersioned*>(PyCapsule_GetPointer(capsule.ptr(), is));
     if (PyCapsule_SetName(capsule.ptr(), "used_dltensor_versioned") != 0) nb::raise_python_error();
-    take(managed, parameter);
+    take(managed, object, parameter);
   } else if (is && std::strcmp(is, "dltensor") == 0) {
     auto* managed = static_cast<dlpack::Managed*>(PyCapsule_GetPointer(capsule.ptr(), is));
     if (PyCapsule_SetName(capsule.ptr(), "used_dltensor") != 0) nb::raise_python_error();
     managed_ = managed;
     held_ = Held::managed;
-    read(managed->tensor, parameter);
+    read(managed->tensor, object, parameter);
   } else {
     refuse("the __dlpack__ of " + parameter + " returns no capsule that can still be used");
   }
 }
 
-void Array::take(dlpack::ManagedVersioned* managed, const std::string& parameter) {
+void Array::place(std::int64_t type, std::int64_t id, nb::handle object, const std::string& parameter) {
+  if (type == dlpack::device_cpu || type == dlpack::device_cuda_host) return;
+  if (type != dlpack::device_cuda && type != dlpack::device_cuda_managed)
+    refuse(parameter + " is on " + device_name(type, id) + ", where no program runs", "copy it to the host, or to a GPU of CUDA");
+  if (gpu) return;
+  gpu = static_cast<int>(id);
+  stream = current_stream(object, type, *gpu);
+}
+
+TensorView Array::on_host(const TensorView& there) {
+  if (!gpu || there.elements() == 0) return there;
+  std::int64_t lo = 0, hi = 0;
+  const TensorView dense(nullptr, there.dtype, there.shape);
+  const std::vector<std::int64_t>& strides = there.strides.empty() ? dense.strides : there.strides;
+  for (std::size_t d = 0; d < there.shape.size(); ++d) {
+    const std::int64_t steps = (there.shape[d] - 1) * strides[d];
+    (steps < 0 ? lo : hi) += steps;
+  }
+  const std::int64_t size = byte_size(there.dtype);
+  host_.resize(static_cast<std::size_t>((hi + 1 - lo) * size));
+  const Device device = Device::cuda(*gpu);
+  device.adopt(stream).wait();
+  device.copy(host_.data(), static_cast<const char*>(there.data) + lo * size, host_.size());
+  TensorView here = there;
+  here.data = host_.data() - lo * size;
+  return here;
+}
+
+void Array::take(dlpack::ManagedVersioned* managed, nb::handle object, const std::string& parameter) {
   managed_ = managed;
   held_ = Held::versioned;
   if (managed->major != 1)
     refuse(parameter + " is exported as version " + std::to_string(managed->major) + " of DLPack, and version 1 is understood");
   view.read_only = managed->flags & dlpack::flag_read_only;
-  read(managed->tensor, parameter);
+  read(managed->tensor, object, parameter);
 }
 
-void Array::read(const dlpack::Tensor& tensor, const std::string& parameter) {
-  need_host(tensor.device.type, tensor.device.id, parameter);
+void Array::read(const dlpack::Tensor& tensor, nb::handle object, const std::string& parameter) {
+  place(tensor.device.type, tensor.device.id, object, parameter);
   const std::optional<DType> dtype = dtype_of(tensor.dtype);
   if (!dtype)
     refuse(parameter + " has elements of DLPack's type (" + std::to_string(tensor.dtype.code) + ", " +
@@ -380,30 +436,61 @@ nb::object numpy_empty(DType dtype, const std::vector<std::int64_t>& shape, cons
   return made;
 }
 
-nb::object torch_empty(DType dtype, const std::vector<std::int64_t>& shape, const std::string& parameter) {
+nb::object torch_empty(DType dtype, const std::vector<std::int64_t>& shape, std::optional<int> gpu,
+                       const std::string& parameter) {
   static const nb::handle torch = nb::module_::import_("torch").release();
-  static const nb::handle empty = nb::object(torch.attr("empty")).release(), dtype_keyword = keywords("dtype");
+  static const nb::handle empty = nb::object(torch.attr("empty")).release(),
+                          names = nb::make_tuple(nb::str("dtype"), nb::str("device")).release();
   static DTypeObjects dtypes;
   nb::handle type = dtypes.get(dtype, [&](const std::string& name) -> nb::object {
     if (!nb::hasattr(torch, name.c_str()))
       refuse(parameter + " is " + std::string(cosmati::name(dtype)) + ", which this torch does not know");
     return torch.attr(name.c_str());
   });
+  static const nb::handle host = nb::object(torch.attr("device")("cpu")).release();
+  static std::map<int, nb::handle> gpus;
+  nb::handle device = host;
+  if (gpu) {
+    nb::handle& slot = gpus[*gpu];
+    if (!slot.is_valid()) slot = nb::object(torch.attr("device")("cuda", *gpu)).release();
+    device = slot;
+  }
   nb::object shape_object = shape_tuple(shape);
-  PyObject* arguments[] = {shape_object.ptr(), type.ptr()};
-  nb::object made = nb::steal(PyObject_Vectorcall(empty.ptr(), arguments, 1, dtype_keyword.ptr()));
+  PyObject* arguments[] = {shape_object.ptr(), type.ptr(), device.ptr()};
+  nb::object made = nb::steal(PyObject_Vectorcall(empty.ptr(), arguments, 1, names.ptr()));
   if (!made.is_valid()) nb::raise_python_error();
   return made;
 }
 
-}  // namespace
-
-nb::object allocate(DType dtype, const std::vector<std::int64_t>& shape, Producer producer, const std::string& parameter) {
-  return producer == Producer::torch ? torch_empty(dtype, shape, parameter) : numpy_empty(dtype, shape, parameter);
+// By the array API, on the device of an array of the same library.
+nb::object empty_of(nb::handle like, DType dtype, const std::vector<std::int64_t>& shape, const std::string& parameter) {
+  if (!like.is_valid() || !nb::hasattr(like, "__array_namespace__"))
+    refuse("nothing can make the array for " + parameter + " beside those on a GPU: their library has no __array_namespace__",
+           "pass it as out=");
+  nb::object library = like.attr("__array_namespace__")();
+  const std::string type = array_name(dtype);
+  if (!nb::hasattr(library, type.c_str()))
+    refuse(parameter + " is " + std::string(cosmati::name(dtype)) + ", which the library of the first array does not know",
+           "pass it as out=");
+  nb::dict how;
+  how["dtype"] = library.attr(type.c_str());
+  how["device"] = like.attr("device");
+  return library.attr("empty")(shape_tuple(shape), **how);
 }
 
-nb::object as_array_of(nb::handle like, nb::object made) {
-  if (!like.is_valid() || numpy_array.instance(like) || torch_tensor.instance(like) || !nb::hasattr(like, "__array_namespace__"))
+}  // namespace
+
+std::string device_name(std::optional<int> gpu) { return gpu ? "cuda:" + std::to_string(*gpu) : "the host"; }
+
+nb::object allocate(DType dtype, const std::vector<std::int64_t>& shape, const Beside& beside, const std::string& parameter) {
+  if (beside.producer == Producer::torch) return torch_empty(dtype, shape, beside.gpu, parameter);
+  return beside.gpu ? empty_of(beside.like, dtype, shape, parameter) : numpy_empty(dtype, shape, parameter);
+}
+
+nb::object as_array_of(const Beside& beside, nb::object made) {
+  const nb::handle like = beside.like;
+  if (beside.gpu || !like.is_valid() || numpy_array.instance(like) || torch_tensor.instance(like) ||
+      !nb::hasattr(like, "__array_namespace__"))
     return made;
   return like.attr("__array_namespace__")().attr("asarray")(made);
 }

@@ -3,7 +3,9 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include <cosmati/device.h>
 #include <cosmati/tensor.h>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,28 +28,42 @@ class Array {
   Array& operator=(Array&& other) noexcept;
   ~Array() { release(); }
 
+  // The same array copied to the host, once the producer's work so far has finished; its strides stay.
+  TensorView on_host(const TensorView& view);
+
   TensorView view;
   Producer producer = Producer::other;
+  std::optional<int> gpu;  // of CUDA, in whose memory it lies; else in the host's
+  void* stream = nullptr;  // of the driver, on which the producer puts its work for that GPU
 
  private:
   void borrow_buffer(nb::handle object, const std::string& parameter);
   void borrow_dlpack(nb::handle object, const std::string& parameter);
-  void take(dlpack::ManagedVersioned* managed, const std::string& parameter);
-  void read(const dlpack::Tensor& tensor, const std::string& parameter);
+  void take(dlpack::ManagedVersioned* managed, nb::handle object, const std::string& parameter);
+  void read(const dlpack::Tensor& tensor, nb::handle object, const std::string& parameter);
+  void place(std::int64_t type, std::int64_t id, nb::handle object, const std::string& parameter);
   void release();
 
   enum class Held : std::uint8_t { nothing, buffer, managed, versioned } held_ = Held::nothing;
   Py_buffer buffer_{};
   void* managed_ = nullptr;
+  std::vector<char> host_;
 };
 
 // What NumPy, torch and the array API call a dtype: "float32", "bfloat16".
 std::string array_name(DType dtype);
 
-// A new array of the library of `like` (NumPy without one), uninitialised. `like` may be null.
-nb::object allocate(DType dtype, const std::vector<std::int64_t>& shape, Producer producer, const std::string& parameter);
+// Where a new array lies, and whose it is: of the library of `like` on a GPU; in the host's memory torch's or NumPy's.
+struct Beside {
+  nb::handle like;  // may be null
+  Producer producer = Producer::numpy;
+  std::optional<int> gpu;
+};
+std::string device_name(std::optional<int> gpu);
+// Uninitialised.
+nb::object allocate(DType dtype, const std::vector<std::int64_t>& shape, const Beside& beside, const std::string& parameter);
 // What is handed to the caller for an array that allocate() made: itself, or the same values as an array of the library of
-// `like`.
-nb::object as_array_of(nb::handle like, nb::object made);
+// `beside.like`.
+nb::object as_array_of(const Beside& beside, nb::object made);
 
 }  // namespace cosmati::python

@@ -146,7 +146,7 @@ Call::Call(PyFunction& function, nb::args args, nb::kwargs kwargs) : owner_(func
     else
       borrow(i, objects_[i]);
   }
-  function_ = &owner_.on(device);
+  on_ = &owner_.on(device, arrays_.empty() ? std::nullopt : arrays_[0].gpu, first_);
 }
 
 void Call::take_out(nb::handle out) {
@@ -177,12 +177,16 @@ void Call::take_out(nb::handle out) {
 }
 
 void Call::borrow(std::size_t parameter, nb::handle object) {
-  Array& array = arrays_.emplace_back(object, signature_.parameters[parameter].name);
-  if (signature_.parameters[parameter].kind != Kind::out && !like_.is_valid()) {
-    like_ = object;
-    producer_ = array.producer;
-  }
-  give(parameter, std::move(array.view));
+  const std::string& name = signature_.parameters[parameter].name;
+  Array& array = arrays_.emplace_back(object, name);
+  borrowed_.push_back(parameter);
+  if (arrays_.size() == 1) first_ = name;
+  if (array.gpu != arrays_[0].gpu)
+    refuse(name + " is on " + device_name(array.gpu) + ", and " + first_ + " on " + device_name(arrays_[0].gpu),
+           "pass arrays of one device");
+  if (signature_.parameters[parameter].kind != Kind::out && !beside_.like.is_valid())
+    beside_ = {object, array.producer, array.gpu};
+  give(parameter, array.view);
 }
 
 void Call::give(std::size_t parameter, Argument value) {
@@ -200,7 +204,7 @@ Arguments Call::arguments() const {
 std::vector<cosmati::Function::OutputShape> Call::missing() const {
   const bool some = std::any_of(signature_.outs.begin(), signature_.outs.end(), [&](std::size_t i) { return !pointers_[i]; });
   if (!some && extents_.empty()) return {};
-  return without_gil([&] { return function_->missing_outputs(in_order(), extents_); });
+  return without_gil([&] { return function().missing_outputs(in_order(), extents_); });
 }
 
 void Call::make_outputs() {
@@ -209,7 +213,7 @@ void Call::make_outputs() {
   for (std::size_t i : signature_.outs) {
     if (pointers_[i]) continue;
     const auto& shape = shapes[next++];
-    objects_[i] = allocate(shape.dtype, shape.shape, producer_, shape.name);
+    objects_[i] = allocate(shape.dtype, shape.shape, beside_, shape.name);
     borrow(i, objects_[i]);
     made_[i] = true;
   }
@@ -222,8 +226,27 @@ void Call::sketch_outputs() {
     if (!pointers_[i]) give(i, TensorView(nullptr, shapes[next].dtype, shapes[next].shape)), ++next;
 }
 
+void Call::run() const {
+  if (arrays_.empty() || !arrays_[0].gpu) return function().call(in_order());
+  // Libraries that work on different streams wait for each other's work, and for this.
+  const Stream stream = on_->device.adopt(arrays_[0].stream);
+  bool several = false;
+  for (const Array& array : arrays_) {
+    if (array.stream == arrays_[0].stream) continue;
+    several = true;
+    on_->device.adopt(array.stream).wait();
+  }
+  function().call(in_order(), stream);
+  if (several) stream.wait();
+}
+
+void Call::bring_to_host() {
+  for (std::size_t i = 0; i < arrays_.size(); ++i)
+    values_[borrowed_[i]] = arrays_[i].on_host(std::get<TensorView>(values_[borrowed_[i]]));
+}
+
 nb::object Call::results() {
-  auto result = [&](std::size_t i) { return made_[i] ? as_array_of(like_, objects_[i]) : objects_[i]; };
+  auto result = [&](std::size_t i) { return made_[i] ? as_array_of(beside_, objects_[i]) : objects_[i]; };
   if (signature_.outs.empty()) return nb::none();
   if (signature_.outs.size() == 1) return result(signature_.outs[0]);
   nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(signature_.outs.size())));

@@ -31,7 +31,7 @@ class Call {
   // Throws Error{bad_argument} for what the program does not take, and where an array cannot be borrowed.
   Call(PyFunction& function, nb::args args, nb::kwargs kwargs);
 
-  const cosmati::Function& function() const { return *function_; }
+  const cosmati::Function& function() const { return on_->function; }
   // What the library takes, in declared order; null where it is left out.
   std::span<const Argument* const> in_order() const { return pointers_; }
   // The same by name.
@@ -40,6 +40,10 @@ class Call {
   void make_outputs();
   // Gives them shapes without memory, for questions about a call.
   void sketch_outputs();
+  // Runs; arrays of a GPU on the stream of their library, which is not waited for. Without the GIL.
+  void run() const;
+  // Copies what is on a GPU to the host, so that arguments() can be read here.
+  void bring_to_host();
   // The outputs in declared order: one, a tuple of several, or None.
   nb::object results();
 
@@ -52,14 +56,15 @@ class Call {
 
   PyFunction& owner_;
   const PyFunction::Signature& signature_;
-  const cosmati::Function* function_ = nullptr;
-  std::vector<nb::object> objects_;  // by parameter; outs that were made too
-  std::vector<Array> arrays_;        // what is borrowed
-  std::vector<Argument> values_;     // by parameter, where there is a pointer
+  const PyFunction::OnDevice* on_ = nullptr;
+  std::vector<nb::object> objects_;    // by parameter; outs that were made too
+  std::vector<Array> arrays_;          // what is borrowed
+  std::vector<std::size_t> borrowed_;  // their parameters
+  std::vector<Argument> values_;       // by parameter, where there is a pointer
   std::vector<const Argument*> pointers_;
-  Extents extents_;  // that were given by name
-  nb::handle like_;  // the first array among the inputs: outputs are made as it was
-  Producer producer_ = Producer::numpy;
+  Extents extents_;         // that were given by name
+  Beside beside_;           // the first array among the inputs: outputs are made as it was
+  std::string first_;       // the parameter of the first array
   std::vector<bool> made_;  // by parameter: outputs that this call made
 };
 

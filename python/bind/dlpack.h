@@ -9,7 +9,7 @@ struct Device {
   std::int32_t type;
   std::int32_t id;
 };
-inline constexpr std::int32_t device_cpu = 1, device_cuda_host = 3;
+inline constexpr std::int32_t device_cpu = 1, device_cuda = 2, device_cuda_host = 3, device_cuda_managed = 13;
 
 struct DataType {
   std::uint8_t code;
@@ -50,6 +50,9 @@ struct ExchangeApi {
   ExchangeApi* previous;  // of an earlier major version
   int (*allocate)(Tensor* prototype, ManagedVersioned** out, void* context, void (*fail)(void*, const char*, const char*));
   int (*from_object)(void* object, ManagedVersioned** out);  // not 0: a Python exception is set
+  int (*to_object)(ManagedVersioned* tensor, void** out);
+  int (*borrow_object)(void* object, Tensor* out);
+  int (*current_stream)(std::int32_t device_type, std::int32_t device_id, void** out);  // on which the library puts its work
 };
 
 }  // namespace cosmati::python::dlpack

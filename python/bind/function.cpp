@@ -116,6 +116,7 @@ std::vector<char> dense_copy(const TensorView& view) {
 std::vector<Judgement> check(PyFunction& self, nb::args args, nb::kwargs kwargs) {
   Call call(self, args, kwargs);
   call.make_outputs();
+  call.bring_to_host();
   const Arguments before = call.arguments();
   return without_gil([&] {
     Arguments after = before;
@@ -137,7 +138,7 @@ std::vector<Judgement> check(PyFunction& self, nb::args args, nb::kwargs kwargs)
 nb::object run(PyFunction& self, nb::args args, nb::kwargs kwargs) {
   Call call(self, args, kwargs);
   call.make_outputs();
-  without_gil([&] { call.function().call(call.in_order()); });
+  without_gil([&] { call.run(); });
   return call.results();
 }
 
@@ -187,18 +188,32 @@ const PyFunction::Signature& PyFunction::signature() {
   return *signature_;
 }
 
-const cosmati::Function& PyFunction::on(std::optional<std::string> device) {
+const PyFunction::OnDevice& PyFunction::on(std::optional<std::string> device, std::optional<int> gpu,
+                                           const std::string& parameter) {
   need_body();
-  const std::string& wanted = device ? *device : device_;
+  std::string wanted = device ? *device : device_;
+  if (gpu) {
+    const std::string there = "cuda:" + std::to_string(*gpu);
+    if (wanted.empty() || wanted == "cuda") wanted = there;
+    if (wanted != there)
+      throw Error(ErrorCode::bad_argument, {}, parameter + " is on " + there + ", and the program is to run on " + wanted,
+                  "leave device= out, or copy the arrays to the host");
+  }
   if (auto it = functions_.find(wanted); it != functions_.end()) return it->second;
-  Device found = wanted.empty() ? Device::pick() : Device::named(wanted);
+  Device found = Device::cpu();
+  try {
+    found = wanted.empty() ? Device::pick() : Device::named(wanted);
+  } catch (const Error& error) {
+    if (!gpu) throw;
+    throw Error(error.code, {}, parameter + " is on " + wanted + ", and " + error.message, "copy it to the host");
+  }
   if (found.name() == "cpu" && threads_ != 0) found = Device::cpu(threads_);
-  return functions_.emplace(wanted, cosmati::Function(program_, found, options_)).first->second;
+  return functions_.emplace(wanted, OnDevice{found, cosmati::Function(program_, found, options_)}).first->second;
 }
 
 std::size_t PyFunction::compiles() const {
   std::size_t sum = 0;
-  for (const auto& [name, function] : functions_) sum += function.compiles();
+  for (const auto& [name, on] : functions_) sum += on.function.compiles();
   return sum;
 }
 

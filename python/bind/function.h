@@ -34,8 +34,13 @@ class PyFunction {
   const Signature& signature();
   std::string name() const;
   const Program& program() const { return program_; }
-  // The function on `device`, else on the device it was made for.
-  const cosmati::Function& on(std::optional<std::string> device);
+  struct OnDevice {
+    Device device;
+    cosmati::Function function;
+  };
+  // The function on `device`, else on the device it was made for; for arrays of a GPU on that. Throws Error{bad_argument} that
+  // names `parameter`, which lies there, where that is another device.
+  const OnDevice& on(std::optional<std::string> device, std::optional<int> gpu, const std::string& parameter);
   std::string device_name() const { return device_; }
   std::size_t compiles() const;
   std::string repr();
@@ -53,7 +58,7 @@ class PyFunction {
   Options options_;
   std::optional<Signature> signature_;
   bool captured_;
-  std::map<std::string, cosmati::Function> functions_;  // by device
+  std::map<std::string, OnDevice> functions_;  // by device
 };
 
 void bind_function(nb::module_& m);

@@ -18,6 +18,7 @@ namespace {
 Judge judge_of(PyFunction& function, nb::args args, nb::kwargs kwargs) {
   Call call(function, args, kwargs);
   call.make_outputs();
+  call.bring_to_host();
   const Arguments before = call.arguments();
   return without_gil([&] { return Judge(function.program(), before, interruptible()); });
 }
@@ -41,7 +42,7 @@ std::vector<Judgement> PyJudge::operator()(nb::handle outputs) const {
   Arguments after;
   const auto take = [&](const std::string& name, nb::handle object) {
     borrowed.emplace_back(object, name);
-    after.emplace_back(name, borrowed.back().view);
+    after.emplace_back(name, borrowed.back().on_host(borrowed.back().view));
   };
   if (!PyDict_Check(outputs.ptr())) {
     if (written_.size() != 1)

@@ -51,12 +51,17 @@ void Function::operator()(const Arguments& arguments) const { call(runtime::matc
 void Function::operator()(const Arguments& arguments, const Fraction& progress) const {
   const std::shared_ptr<Impl> impl = impl_;
   const std::vector<const Argument*> matched = runtime::match(impl->signature(), arguments);
-  within_memory(impl->instances.program(), [&] { impl->call(matched, progress); });
+  within_memory(impl->instances.program(), [&] { impl->call(matched, nullptr, progress); });
 }
 
 void Function::call(std::span<const Argument* const> in_declared_order) const {
   const std::shared_ptr<Impl> impl = impl_;
-  impl->call_in_order(in_declared_order);
+  impl->call_in_order(in_declared_order, nullptr);
+}
+
+void Function::call(std::span<const Argument* const> in_declared_order, const Stream& stream) const {
+  const std::shared_ptr<Impl> impl = impl_;
+  impl->call_in_order(in_declared_order, impl->queue_of(stream));
 }
 
 Launch Function::prepare(const Arguments& arguments) const {

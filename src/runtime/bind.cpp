@@ -342,19 +342,20 @@ Bound bind(const Instances& instances, Matched matched, BindOptions options) {
   }
   if (options.read_data) {
     bound.aliases = check_memory(p, instances.proofs(), bound.inputs.tensors);
-    check_contracts(p, bound.inputs, options.gpu);
+    check_contracts(p, bound.inputs, options.on);
   }
   return bound;
 }
 
-void check_contracts(const ir::Program& p, oracle::Inputs inputs, const gpu::Gpu* gpu) {
+void check_contracts(const ir::Program& p, oracle::Inputs inputs, const OnGpu& on) {
   std::vector<std::vector<char>> copies;
-  for (std::size_t t = 0; gpu && t < p.tensors.size(); ++t) {
+  for (std::size_t t = 0; on.gpu && t < p.tensors.size(); ++t) {
     TensorView& view = inputs.tensors[t];
-    if (!has_contract(p.tensors[t]) || view.elements() == 0 || !gpu->holds(view.data)) continue;
+    if (!has_contract(p.tensors[t]) || view.elements() == 0 || !on.gpu->holds(view.data)) continue;
+    if (on.after && copies.empty()) on.gpu->wait(*on.after);
     const Reach reach = reach_of(view);
     copies.emplace_back(static_cast<std::size_t>(reach.hi - reach.lo));
-    gpu->read(copies.back().data(), static_cast<const char*>(view.data) + reach.lo, copies.back().size());
+    on.gpu->copy(copies.back().data(), static_cast<const char*>(view.data) + reach.lo, copies.back().size());
     view.data = copies.back().data() - reach.lo;
   }
   oracle::check_contracts(p, inputs);

@@ -63,19 +63,25 @@ using Matched = std::span<const Argument* const>;
 // Throws Error{bad_argument} for a name that no parameter has or that is given twice.
 std::vector<const Argument*> match(const language::Signature& signature, const Arguments& arguments);
 
+// A GPU in whose memory arrays may lie, and the stream behind whose work so far they hold what they shall.
+struct OnGpu {
+  const gpu::Gpu* gpu = nullptr;
+  const gpu::StreamQueue* after = nullptr;  // null: they do already
+};
+
 // missing_outputs: outs may be left out (their extents must then follow from the rest). read_data: contracts of integer tensors,
 // requires and the overlap of memory are checked too. Throws Error.
 struct BindOptions {
   bool missing_outputs = false;
   bool read_data = true;
   const Extents* extents = nullptr;  // of axes that no argument gives
-  const gpu::Gpu* gpu = nullptr;     // in whose memory arrays may lie
+  OnGpu on = {};
 };
 Bound bind(const Instances& instances, Matched matched, BindOptions options);
 Bound bind(const Instances& instances, const Arguments& arguments, BindOptions options);
 
 // Contracts and requires, of data wherever it lies: what a GPU holds is read from there. Throws Error{contract_broken}.
-void check_contracts(const ir::Program& p, oracle::Inputs inputs, const gpu::Gpu* gpu);
+void check_contracts(const ir::Program& p, oracle::Inputs inputs, const OnGpu& on);
 
 // A scalar argument as the parameter's dtype. Throws Error{bad_argument} where it does not fit.
 ops::Scalar convert(const Argument& argument, const ir::Scalar& parameter);

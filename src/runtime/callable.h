@@ -19,10 +19,13 @@ class Callable {
   Callable& operator=(const Callable&) = delete;
 
   // Everything a call checks, and the kernel of it.
-  std::shared_ptr<const Prepared> prepare(Matched matched);
-  void call(Matched matched, const Fraction& progress = {});
+  std::shared_ptr<const Prepared> prepare(Matched matched, const kernel::Queue* queue = nullptr);
+  // On `queue`, or null for the device's own, which is waited for.
+  void call(Matched matched, const kernel::Queue* queue, const Fraction& progress = {});
   // The same; arguments that are left out at the end are not given.
-  void call_in_order(Matched given);
+  void call_in_order(Matched given, const kernel::Queue* queue = nullptr);
+  // Throws Error{bad_argument} for a stream of another device.
+  const kernel::Queue* queue_of(const Stream& stream) const;
   const language::Signature& signature() const { return instances.program().source().signature(); }
 
   const Instances instances;
@@ -33,6 +36,8 @@ class Callable {
   virtual std::shared_ptr<const Kernel::Impl> kernel_of(const Bound& bound, const plan::Facts& facts) = 0;
 
  private:
+  std::shared_ptr<ScratchPool> scratch_behind(const kernel::Queue* queue) const;
+
   PreparedTable table_;
 };
 

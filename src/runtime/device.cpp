@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include <cosmati/error.h>
@@ -26,7 +28,14 @@ Device Device::named(const std::string& name) {
   if (name == "sim") return sim();
   if (name == "oracle") return oracle();
   if (name == "cuda") return cuda();
-  throw Error(ErrorCode::bad_argument, {}, fmt::format("there is no device {}", name), "the devices are cpu, cuda, sim, oracle");
+  int index = 0;
+  const char* end = name.data() + name.size();
+  if (name.starts_with("cuda:"))
+    if (const auto [stop, error] = std::from_chars(name.data() + 5, end, index);
+        error == std::errc{} && stop == end && index >= 0)
+      return cuda(index);
+  throw Error(ErrorCode::bad_argument, {}, fmt::format("there is no device {}", name),
+              "the devices are cpu, cuda, cuda:1 and so on, sim, oracle");
 }
 
 Device Device::cpu(int threads) { return cpu(Executor{}, threads); }
@@ -73,6 +82,13 @@ Stream Device::adopt(void* driver_stream) const {
 void Stream::wait() const {
   const auto& gpu = impl_->device->gpu;
   if (gpu && impl_->queue) gpu->wait(static_cast<const gpu::StreamQueue&>(*impl_->queue));
+}
+
+void Device::copy(void* to, const void* from, std::size_t bytes) const {
+  if (impl_->gpu)
+    impl_->gpu->copy(to, from, bytes);
+  else
+    std::memmove(to, from, bytes);
 }
 
 Buffer Device::allocate(std::size_t bytes) const {

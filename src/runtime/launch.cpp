@@ -58,7 +58,7 @@ std::shared_ptr<const Prepared> same_kernel(Callable& callable, const Prepared& 
                                             runtime::Matched matched) {
   runtime::Form form;
   runtime::form_of(matched, form);
-  const runtime::Bound bound = runtime::bind(callable.instances, matched, {.gpu = callable.device.impl()->gpu.get()});
+  const runtime::Bound bound = runtime::bind(callable.instances, matched, {.on = {callable.device.impl()->gpu.get()}});
   const std::string& name = before.kernel()->image.name;
   if (bound.instance != before.instance())
     throw Error(ErrorCode::bad_argument, callable.signature().where,
@@ -81,13 +81,7 @@ void Launch::operator()() const {
 
 void Launch::operator()(const Stream& stream) const {
   const std::shared_ptr<const Impl> impl = impl_;
-  const Device& device = impl->callable->device;
-  if (stream.impl()->device->kind != device.impl()->kind)
-    throw Error(ErrorCode::bad_argument, {},
-                fmt::format("a launch of {} on the device {} is put on a stream of {}", impl->prepared->kernel()->image.name,
-                            device.name(), stream.impl()->device->name),
-                "use a stream of its own device");
-  impl->prepared->run(impl->matched, impl->launch, stream.impl()->queue.get());
+  impl->prepared->run(impl->matched, impl->launch, impl->callable->queue_of(stream));
 }
 
 void Launch::rebind(const std::string& name, const Argument& argument) { rebind(Arguments{{name, argument}}); }
@@ -112,7 +106,7 @@ void Launch::rebind(const Arguments& arguments) {
     if (form != prepared->form() || !prepared->fits(matched))
       prepared = same_kernel(*impl.callable, *impl.prepared, impl.matched, matched);
     else if (contracts)
-      prepared->check_contracts(matched, impl.callable->device.impl()->gpu.get());
+      prepared->check_contracts(matched, {impl.callable->device.impl()->gpu.get()});
     kernel::Launch launch = prepared->pattern();
     prepared->fill(matched, launch);
     runtime::Scratch own;

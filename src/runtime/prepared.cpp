@@ -161,8 +161,8 @@ oracle::Inputs Prepared::inputs(Matched matched) const {
   return inputs;
 }
 
-void Prepared::check_contracts(Matched matched, const gpu::Gpu* gpu) const {
-  if (has_contracts()) runtime::check_contracts(instance_->program, inputs(matched), gpu);
+void Prepared::check_contracts(Matched matched, const OnGpu& on) const {
+  if (has_contracts()) runtime::check_contracts(instance_->program, inputs(matched), on);
 }
 
 void Prepared::fill(Matched matched, kernel::Launch& launch) const {

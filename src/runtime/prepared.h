@@ -28,7 +28,7 @@ class Prepared {
   // Whether arguments of this form have the same values of scalars that decide about extents, and the same overlaps. Then what
   // was checked for the arguments that made it holds for these, but for contracts.
   bool fits(Matched matched) const;
-  void check_contracts(Matched matched, const gpu::Gpu* gpu) const;  // throws Error{contract_broken}
+  void check_contracts(Matched matched, const OnGpu& on) const;  // throws Error{contract_broken}
   bool has_contracts() const { return instance_->contracts; }
 
   // The launch of arguments that fit. Scratch buffers are left empty.

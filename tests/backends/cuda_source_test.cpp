@@ -254,19 +254,19 @@ TEST(CudaDevice, ArraysMayLieInItsMemory) {
   std::vector<std::int32_t> label = {1, 3};
   std::vector<float> loss(2);
   Buffer xs = device.allocate(32), labels = device.allocate(8), losses = device.allocate(8);
-  gpu->write(xs.data(), x.data(), 32);
-  gpu->write(labels.data(), label.data(), 8);
+  gpu->copy(xs.data(), x.data(), 32);
+  gpu->copy(labels.data(), label.data(), 8);
   Options options;
   options.cache = "";
   const Function f(load("cross_entropy"), device, options);
   f(xs.view(f32, {2, 4}), labels.view(i32, {2}), losses.view(f32, {2}));
-  gpu->read(loss.data(), losses.data(), 8);
+  gpu->copy(loss.data(), losses.data(), 8);
   EXPECT_NEAR(loss[0], 2.440190, 1e-5);
   EXPECT_NEAR(loss[1], 0.0311, 1e-3);
   f(view(x, {2, 4}), labels.view(i32, {2}), view(loss, {2}));
   EXPECT_NEAR(loss[0], 2.440190, 1e-5);
   label[1] = 4;
-  gpu->write(labels.data(), label.data(), 8);
+  gpu->copy(labels.data(), label.data(), 8);
   EXPECT_THROW(f(xs.view(f32, {2, 4}), labels.view(i32, {2}), losses.view(f32, {2})), Error);
 }
 

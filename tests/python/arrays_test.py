@@ -313,7 +313,7 @@ class Producers(ArraysTest):
             self.given_back(producer, out)
         fixed = FastProducer(x, read_only=True)
         self.refused("y is written, but its memory is read-only", lambda: co.load("softmax")(producer, out=fixed))
-        self.refused("x is on cuda:0", lambda: co.load("softmax")(FastProducer(x, device=(2, 0))))
+        self.refused("x is on cuda:7", lambda: co.load("softmax")(FastProducer(x, device=(2, 7))), "backend_absent")
         self.given_back(producer, fixed)
 
     def test_views_through_dlpack(self):
@@ -366,12 +366,14 @@ class Producers(ArraysTest):
     def test_memory_of_another_device(self):
         x = normal(2, 3)
         f = co.load("softmax")
-        elsewhere = Producer(x, device=(2, 1))
-        error = self.refused("x is on cuda:1, but the program runs in host memory", lambda: f(elsewhere))
-        self.assertIn("x.cpu()", error.hint)
-        self.refused("y is on cuda:1", lambda: f(x, out=elsewhere))
-        self.refused("x is on metal:0", lambda: f(Producer(x, device=(8, 0))))
-        self.assertEqual(elsewhere.exported, 0)  # nothing waits for a device whose memory is refused
+        elsewhere, metal = Producer(x, device=(2, 7)), Producer(x, device=(8, 0))
+        error = self.refused("x is on cuda:7, and the device cuda:7 is not available", lambda: f(elsewhere), "backend_absent")
+        self.assertIn("copy it to the host", error.hint)
+        self.refused("y is on cuda:7, and x on the host", lambda: f(x, out=elsewhere))
+        self.refused("x is on cuda:7, and the program is to run on sim", lambda: f(elsewhere, device="sim"))
+        self.given_back(elsewhere)
+        self.refused("x is on metal:0", lambda: f(metal))
+        self.assertEqual(metal.exported, 0)  # nothing waits for a device whose memory is refused
 
     def test_producers_that_fail(self):
         class Failing(Producer):

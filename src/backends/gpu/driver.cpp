@@ -35,8 +35,9 @@ struct FoundDriver {
     library.find(driver.launch, "cuLaunchKernel");
     library.find(driver.allocate, "cuMemAlloc_v2");
     library.find(driver.free, "cuMemFree_v2");
-    library.find(driver.to_device, "cuMemcpyHtoD_v2");
-    library.find(driver.to_host, "cuMemcpyDtoH_v2");
+    library.find(driver.allocate_on, "cuMemAllocAsync");
+    library.find(driver.free_on, "cuMemFreeAsync");
+    library.find(driver.copy, "cuMemcpy");
     library.find(driver.pointer_attribute, "cuPointerGetAttribute");
     library.find(driver.error_text, "cuGetErrorString");
     absent = library.absent();

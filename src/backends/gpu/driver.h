@@ -37,8 +37,9 @@ struct Driver {
                    unsigned block_z, unsigned shared_bytes, StreamHandle stream, void** parameters, void** extra);
   Result (*allocate)(Address* address, std::size_t bytes);
   Result (*free)(Address address);
-  Result (*to_device)(Address to, const void* from, std::size_t bytes);
-  Result (*to_host)(void* to, Address from, std::size_t bytes);
+  Result (*allocate_on)(Address* address, std::size_t bytes, StreamHandle stream);
+  Result (*free_on)(Address address, StreamHandle stream);
+  Result (*copy)(Address to, Address from, std::size_t bytes);  // of the host's memory too
   Result (*pointer_attribute)(void* value, int attribute, Address pointer);
   Result (*error_text)(Result result, const char** text);
 };

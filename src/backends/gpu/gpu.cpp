@@ -74,7 +74,7 @@ class Moved {
     for (Block& block : blocks_) {
       const auto bytes = static_cast<std::size_t>(block.end - block.begin);
       block.there = static_cast<char*>(gpu_.allocate(bytes));
-      gpu_.write(block.there, block.begin, bytes);
+      gpu_.copy(block.there, block.begin, bytes);
     }
   }
   bool empty() const { return blocks_.empty(); }
@@ -86,7 +86,7 @@ class Moved {
   }
   void back() const {
     for (const Block& block : blocks_)
-      if (block.written) gpu_.read(block.begin, block.there, static_cast<std::size_t>(block.end - block.begin));
+      if (block.written) gpu_.copy(block.begin, block.there, static_cast<std::size_t>(block.end - block.begin));
   }
 
  private:
@@ -216,6 +216,7 @@ class Compiled : public kernel::Executable {
 }  // namespace
 
 struct Gpu::State {
+  int index = 0;
   DeviceNumber device = 0;
   Context context = nullptr;
   std::string architecture;
@@ -240,6 +241,7 @@ std::shared_ptr<const Gpu> Gpu::at(int index) {
   };
   if (const auto why = absent()) refuse(*why);
   auto state = std::make_unique<State>();
+  state->index = index;
   if (driver().device(&state->device, index) != 0) refuse("the CUDA driver has no such device");
   const auto [major, minor] = compute_capability(state->device);
   state->architecture = fmt::format("sm_{}{}", major, minor);
@@ -247,18 +249,26 @@ std::shared_ptr<const Gpu> Gpu::at(int index) {
   return std::shared_ptr<const Gpu>(new Gpu(std::move(state)));
 }
 
+int Gpu::index() const { return state_->index; }
 const std::string& Gpu::architecture() const { return state_->architecture; }
 
-void* Gpu::allocate(std::size_t bytes) const {
+void* Gpu::allocate(std::size_t bytes, const StreamQueue* stream) const {
   const Current current(state_->context);
   Address address = 0;
-  if (driver().allocate(&address, std::max<std::size_t>(bytes, 1)) != 0) throw std::bad_alloc();
+  bytes = std::max<std::size_t>(bytes, 1);
+  const Result result = stream ? driver().allocate_on(&address, bytes, static_cast<StreamHandle>(stream->stream))
+                               : driver().allocate(&address, bytes);
+  if (result != 0) throw std::bad_alloc();
   return reinterpret_cast<void*>(address);
 }
 
-void Gpu::free(void* memory) const noexcept {
+void Gpu::free(void* memory, const StreamQueue* stream) const noexcept {
   if (!memory || driver().push_context(state_->context) != 0) return;
-  driver().free(reinterpret_cast<Address>(memory));
+  const auto address = reinterpret_cast<Address>(memory);
+  if (stream)
+    driver().free_on(address, static_cast<StreamHandle>(stream->stream));
+  else
+    driver().free(address);
   Context ignored = nullptr;
   driver().pop_context(&ignored);
 }
@@ -268,14 +278,10 @@ bool Gpu::holds(const void* memory) const {
   return memory && type_of(memory) == type_of_device;
 }
 
-void Gpu::read(void* to, const void* from, std::size_t bytes) const {
+void Gpu::copy(void* to, const void* from, std::size_t bytes) const {
   const Current current(state_->context);
-  require(driver().to_host(to, reinterpret_cast<Address>(from), bytes), "moving an array to the host");
-}
-
-void Gpu::write(void* to, const void* from, std::size_t bytes) const {
-  const Current current(state_->context);
-  require(driver().to_device(reinterpret_cast<Address>(to), from, bytes), "moving an array to the device");
+  require(driver().copy(reinterpret_cast<Address>(to), reinterpret_cast<Address>(from), bytes), "moving an array");
+  require(driver().synchronize(nullptr), "moving an array");  // what is on the way to the device when the driver returns
 }
 
 void Gpu::wait(const StreamQueue& stream) const {

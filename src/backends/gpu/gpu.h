@@ -29,15 +29,16 @@ class Gpu : public std::enable_shared_from_this<Gpu> {
   static std::shared_ptr<const Gpu> at(int index);  // throws Error{backend_absent}
   ~Gpu();
 
+  int index() const;
   // What code is compiled for, like sm_90.
   const std::string& architecture() const;
 
-  // Memory of the device. Throws std::bad_alloc.
-  void* allocate(std::size_t bytes) const;
-  void free(void* memory) const noexcept;
-  bool holds(const void* memory) const;  // whether it is memory of a device, which the host cannot read
-  void read(void* to, const void* from, std::size_t bytes) const;
-  void write(void* to, const void* from, std::size_t bytes) const;
+  // Memory of the device; with a stream in the order of its work: what is freed there serves again behind it. Throws
+  // std::bad_alloc.
+  void* allocate(std::size_t bytes, const StreamQueue* stream = nullptr) const;
+  void free(void* memory, const StreamQueue* stream = nullptr) const noexcept;
+  bool holds(const void* memory) const;                            // whether it is memory of a device, which the host cannot read
+  void copy(void* to, const void* from, std::size_t bytes) const;  // between it and the host, in any direction
   void wait(const StreamQueue& stream) const;
 
   struct Code {
