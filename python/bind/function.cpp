@@ -281,10 +281,12 @@ void bind_function(nb::module_& m) {
   nb::class_<PyFunction>(m, "Function", nb::type_slots(slots),
                          R"(A program that is called with arrays.
 
-Arrays are NumPy's, or anything with __dlpack__ in host memory, of any strides. The inputs (in and inout) are passed by position in
+Arrays are NumPy's, or anything with __dlpack__ in the host's memory or on a GPU of CUDA, of any strides. Those of a GPU are
+computed there, on the stream on which their library works then, which is not waited for. The inputs (in and inout) are passed by position in
 declared order or by name, scalars by name; a scalar with a default may be left out. Outputs are returned in declared order: one
 array, or a tuple of several, made by the library of the first input. `out=` is an array to write, a tuple of
-one for each output (None: made), or a dict of arrays by the names of outputs. An inout array is written in place. `device=` is "cpu", "sim" or "oracle". An axis of an output that no argument has takes its
+one for each output (None: made), or a dict of arrays by the names of outputs. An inout array is written in place. `device=` is "cpu", "cuda", "cuda:1",
+"sim" or "oracle"; arrays of the host are moved to a GPU and back. An axis of an output that no argument has takes its
 extent by its name: f(x, h=16).
 
 The GIL is released while it compiles and runs; one Function may be called by several threads.

@@ -33,7 +33,11 @@ struct Launch::Impl {
 
 namespace {
 
-void check_lent(const Prepared& prepared, std::size_t bytes) {
+void check_lent(const Prepared& prepared, const gpu::Gpu* gpu, const void* memory, std::size_t bytes) {
+  if (gpu && bytes > 0 && !gpu->holds(memory))
+    throw Error(ErrorCode::bad_argument, {},
+                fmt::format("the scratch lent to {} is memory of the host", prepared.kernel()->image.name),
+                "lend memory of the device, or none");
   if (bytes < prepared.scratch_bytes())
     throw Error(ErrorCode::bad_argument, {},
                 fmt::format("{} needs {} bytes of scratch, but {} are lent", prepared.kernel()->image.name,
@@ -112,7 +116,7 @@ void Launch::rebind(const Arguments& arguments) {
     runtime::Scratch own;
     const bool more = prepared->scratch_bytes() > impl.prepared->scratch_bytes();
     if (impl.lent) {
-      check_lent(*prepared, impl.lent_bytes);
+      check_lent(*prepared, impl.callable->device.impl()->gpu.get(), impl.lent, impl.lent_bytes);
     } else if (more) {
       own = runtime::Scratch(impl.callable->device.impl()->scratch, prepared->scratch_bytes());
     }
@@ -136,7 +140,7 @@ void Launch::scratch(void* memory, std::size_t bytes) {
   Impl& impl = *impl_;
   const std::size_t needed = impl.prepared->scratch_bytes();
   if (memory) {
-    check_lent(*impl.prepared, bytes);
+    check_lent(*impl.prepared, impl.callable->device.impl()->gpu.get(), memory, bytes);
     impl.own = {};
   } else if (needed > 0) {
     impl.own = runtime::Scratch(impl.callable->device.impl()->scratch, needed);

@@ -249,25 +249,39 @@ TEST(CudaDevice, EveryProgramIsRight) {
 TEST(CudaDevice, ArraysMayLieInItsMemory) {
   if (cuda::absent()) GTEST_SKIP() << *cuda::absent();
   const Device device = Device::cuda();
-  const auto gpu = device.impl()->gpu;
   const std::vector<float> x = {0, 1, 2, 3, 1, 0, 0, 5};
   std::vector<std::int32_t> label = {1, 3};
   std::vector<float> loss(2);
   Buffer xs = device.allocate(32), labels = device.allocate(8), losses = device.allocate(8);
-  gpu->copy(xs.data(), x.data(), 32);
-  gpu->copy(labels.data(), label.data(), 8);
+  device.copy(xs.data(), x.data(), 32);
+  device.copy(labels.data(), label.data(), 8);
   Options options;
   options.cache = "";
   const Function f(load("cross_entropy"), device, options);
   f(xs.view(f32, {2, 4}), labels.view(i32, {2}), losses.view(f32, {2}));
-  gpu->copy(loss.data(), losses.data(), 8);
+  device.copy(loss.data(), losses.data(), 8);
   EXPECT_NEAR(loss[0], 2.440190, 1e-5);
   EXPECT_NEAR(loss[1], 0.0311, 1e-3);
   f(view(x, {2, 4}), labels.view(i32, {2}), view(loss, {2}));
   EXPECT_NEAR(loss[0], 2.440190, 1e-5);
   label[1] = 4;
-  gpu->copy(labels.data(), label.data(), 8);
+  device.copy(labels.data(), label.data(), 8);
   EXPECT_THROW(f(xs.view(f32, {2, 4}), labels.view(i32, {2}), losses.view(f32, {2})), Error);
+}
+
+TEST(CudaDevice, ScratchMayBeLentFromItsMemory) {
+  if (cuda::absent()) GTEST_SKIP() << *cuda::absent();
+  const Device device = Device::cuda();
+  const std::vector<float> x(4000, 1);
+  std::vector<float> y(4000);
+  Launch launch = Function(load("softmax"), device).prepare({{"x", view(x, {4, 1000})}, {"y", view(y, {4, 1000})}});
+  ASSERT_GT(launch.scratch_bytes(), 0U);
+  std::vector<char> host(launch.scratch_bytes());
+  EXPECT_THROW(launch.scratch(host.data(), host.size()), Error);
+  const Buffer lent = device.allocate(launch.scratch_bytes());
+  launch.scratch(lent.data(), lent.bytes());
+  launch();
+  EXPECT_NEAR(y[3999], 0.001, 1e-6);
 }
 
 }  // namespace

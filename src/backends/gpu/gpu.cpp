@@ -155,10 +155,7 @@ class Compiled : public kernel::Executable {
     for (std::size_t i = 0; i < launch.buffers.size(); ++i) {
       const kernel::Buffer& b = k_.buffers[i];
       const auto [begin, end] = bounds(i);
-      of_host[i] = begin != end && !type_of(begin);
-      if (of_host[i] && b.kind != kernel::Buffer::Kind::argument)
-        throw Error(ErrorCode::bad_argument, {}, fmt::format("the scratch lent to {} is memory of the host", k_.name),
-                    "lend memory of the device, or none");
+      of_host[i] = b.kind == kernel::Buffer::Kind::argument && begin != end && !type_of(begin);
       if (of_host[i]) moved.add(begin, end, b.access != kernel::Buffer::Access::read);
     }
     moved.there();
