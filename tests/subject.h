@@ -29,13 +29,14 @@ struct Subject {
   kernel::Shape shape;
   library::Reference reference;
 
-  explicit Subject(Program of) : program(std::move(of)) {
+  // `whole`: extents over the axes of dimensions are multiples of it, as those are that neighbours are moved at once along.
+  explicit Subject(Program of, std::int64_t whole = 1) : program(std::move(of)) {
     const runtime::Instances instances(program, library::proofs());
     instance = instances.get(language::sample_bindings(program.source().signature()).at(0));
     const ir::Program& p = instance->program;
     for (std::uint64_t attempt = 0; attempt < 20000; ++attempt) {
       auto drawn = library::random_inputs(p, 400'000 + attempt, 21);
-      if (!drawn || !ragged(drawn->inputs)) continue;
+      if (!drawn || !ragged(drawn->inputs, whole)) continue;
       before = std::move(*drawn);
       break;
     }
@@ -47,7 +48,7 @@ struct Subject {
 
   // At least three instances, and over every axis of dimensions beside them, where the caller chooses its extent, more elements
   // than one vector of eight and no multiple of it.
-  bool ragged(const oracle::Inputs& inputs) const {
+  bool ragged(const oracle::Inputs& inputs, std::int64_t whole) const {
     const ir::Program& p = instance->program;
     std::int64_t instances = 1, points = 1;
     bool tails = true, any = false;
@@ -57,7 +58,7 @@ struct Subject {
       if (p.axes[a].program) instances *= extent;
       if (p.axes[a].hi || p.axes[a].piece || !p.axes[a].in_dims) continue;
       any = any || extent > 8;
-      tails = tails && extent > 0 && extent % 8 != 0;
+      tails = tails && extent > 0 && extent % 8 != 0 && extent % whole == 0;
     }
     for (const TensorView& view : inputs.tensors) tails = tails && view.elements() > 0;
     return instances >= 3 && tails && (any || p.axes.size() < 2) && points <= 60'000;

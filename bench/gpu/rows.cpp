@@ -11,7 +11,12 @@
 #include <thread>
 
 #include "backends/gpu/gpu.h"
+#include "language/printer.h"
+#include "library/proofs.h"
+#include "plan/plan.h"
+#include "runtime/bind.h"
 #include "runtime/device.h"
+#include "runtime/kernel.h"
 #include "tools/arguments.h"
 
 namespace {
@@ -75,7 +80,6 @@ class Timer {
 
 int run(const std::string& name, const std::vector<std::string>& texts, bool all) {
   const cosmati::Device device = cosmati::Device::cuda();
-  const auto gpu = device.impl()->gpu;
   const cosmati::Program program = cosmati::load(name);
   cosmati::tools::Bindings bindings(program, texts, 0, {});
   cosmati::Options options;
@@ -89,7 +93,7 @@ int run(const std::string& name, const std::vector<std::string>& texts, bool all
     if (auto* view = std::get_if<cosmati::TensorView>(&argument)) {
       const auto size = static_cast<std::size_t>(view->elements() * byte_size(view->dtype));
       buffers.push_back(device.allocate(size));
-      gpu->copy(buffers.back().data(), view->data, size);
+      device.copy(buffers.back().data(), view->data, size);
       *view = buffers.back().view(view->dtype, view->shape);
       bytes += size;
     }
@@ -112,6 +116,16 @@ int run(const std::string& name, const std::vector<std::string>& texts, bool all
   for (const json& c : plan["candidates"])
     if (c["cost_us"]["total"].is_number()) rows.push_back({c["knobs"], c["cost_us"]["total"]});
   if (!all) rows.resize(1);
+  // Knobs alone would leave the others to the planner.
+  const cosmati::runtime::Instances instances(program, cosmati::library::proofs());
+  const auto bound = cosmati::runtime::bind(instances, arguments, {.read_data = false});
+  const auto facts = cosmati::runtime::relied_on(cosmati::runtime::facts_of(bound.inputs.tensors, {}), bound.inputs.tensors);
+  const auto exactly = [&](const json& knobs) {
+    const auto& inlined = bound.instance->inlined;
+    return cosmati::plan::to_json(
+        inlined, cosmati::plan::make_plan(inlined, cosmati::language::print(bound.instance->program),
+                                          cosmati::plan::target_named("cuda"), knobs.get<cosmati::plan::Knobs>(), facts));
+  };
   std::vector<std::unique_ptr<cosmati::Function>> functions(rows.size());
   std::atomic<std::size_t> next = 0;
   std::vector<std::thread> compilers;
@@ -119,7 +133,7 @@ int run(const std::string& name, const std::vector<std::string>& texts, bool all
     compilers.emplace_back([&] {
       for (std::size_t i = next++; i < rows.size(); i = next++) try {
           cosmati::Options own = options;
-          for (const auto& [knob, value] : rows[i].knobs.items()) own.knobs[knob] = value.get<std::string>();
+          own.plan = exactly(rows[i].knobs);
           functions[i] = std::make_unique<cosmati::Function>(program, device, own);
           (*functions[i])(arguments);
         } catch (const std::exception& e) {

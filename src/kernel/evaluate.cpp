@@ -44,7 +44,7 @@ std::int64_t param_bits(DType t, const ops::Scalar& scalar) {
 }
 
 bool Shape::operator<(const Shape& other) const {
-  return std::tie(extents, strides, scalars) < std::tie(other.extents, other.strides, other.scalars);
+  return std::tie(extents, strides, scalars, unaligned) < std::tie(other.extents, other.strides, other.scalars, other.unaligned);
 }
 
 std::vector<std::int64_t> params_of(const Kernel& k, const Shape& shape) {
@@ -58,6 +58,9 @@ std::vector<std::int64_t> params_of(const Kernel& k, const Shape& shape) {
         break;
       case Param::Source::scalar:
         params.push_back(shape.scalars[p.a]);
+        break;
+      case Param::Source::unaligned:
+        params.push_back(!shape.unaligned.empty() && shape.unaligned[p.a]);
         break;
     }
   return params;

@@ -108,8 +108,9 @@ struct Var {
   DType dtype;
 };
 struct Param {  // a launch-time scalar
-  enum class Source : std::uint8_t { extent, stride, scalar } source;
-  std::uint32_t a = 0, b = 0;  // extent: axis. stride: tensor, dimension (elements). scalar: index of the scalar parameter
+  enum class Source : std::uint8_t { extent, stride, scalar, unaligned } source;
+  std::uint32_t a = 0, b = 0;  // extent: axis. stride: tensor, dimension (elements). scalar: index of the scalar parameter.
+                               // unaligned: tensor; 0 where it begins at a multiple of aligned_bytes, else 1
   std::string name;
   DType dtype;
 };
@@ -135,7 +136,7 @@ struct Phase {  // all groups of a phase finish before the next phase starts
                        // together
   int packed = 1;      // so many groups share the threads of one, each with lanes of its own; they do not meet
 };
-inline constexpr int subgroup_lanes = 32, most_lanes = 1024;
+inline constexpr int subgroup_lanes = 32, most_lanes = 1024, aligned_bytes = 16;
 struct Kernel {
   std::string name;
   std::vector<Param> params;

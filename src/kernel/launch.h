@@ -36,6 +36,7 @@ struct Shape {
   std::vector<std::int64_t> extents;               // per axis
   std::vector<std::vector<std::int64_t>> strides;  // per tensor, in elements
   std::vector<std::int64_t> scalars;               // as params hold them
+  std::vector<bool> unaligned;                     // per tensor; none: all are aligned
   bool operator<(const Shape& other) const;
 };
 std::vector<std::int64_t> params_of(const Kernel& k, const Shape& shape);

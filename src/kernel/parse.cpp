@@ -215,7 +215,10 @@ class Parser {
     word(":");
     p.dtype = dtype();
     word("=");
-    p.source = accept("extent") ? Param::Source::extent : accept("stride") ? Param::Source::stride : Param::Source::scalar;
+    p.source = accept("extent")      ? Param::Source::extent
+               : accept("stride")    ? Param::Source::stride
+               : accept("unaligned") ? Param::Source::unaligned
+                                     : Param::Source::scalar;
     if (p.source == Param::Source::scalar) word("scalar");
     word("(");
     p.a = index();

@@ -66,6 +66,8 @@ class Printer {
         return fmt::format("extent({})", p.a);
       case Param::Source::stride:
         return fmt::format("stride({}, {})", p.a, p.b);
+      case Param::Source::unaligned:
+        return fmt::format("unaligned({})", p.a);
       case Param::Source::scalar:
         break;
     }

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "kernel/live.h"
+#include "kernel/packs.h"
 #include "kernel/tiles.h"
 #include "kernel/varying.h"
 #include "support/overloaded.h"
@@ -80,6 +81,8 @@ struct Work::Impl {
   std::vector<std::uint64_t> moved;                // per var: by which loops, a bit each; by the group and the lane
   int lanes = 1;                                   // of the phase that is walked
   bool in_tile = false;                            // whether the access of the statement that is walked is
+  std::optional<Packs> packs;                      // where lanes go apart
+  double at_once = 1;                              // elements of its access; 0: another statement's has it
   std::vector<Region> phases;
   std::vector<Digits> digits;  // per phase
   std::vector<double> live;    // per phase
@@ -98,6 +101,7 @@ struct Work::Impl {
         moved(k.vars.size(), 0) {
     for (const kernel::Phase& phase : k.phases) {
       lanes = phase.lanes;
+      if (phase.apart) packs.emplace(k);
       digits.emplace_back();
       phases.push_back(region(phase.body));
       live.push_back(kernel::most_live(k, phase, varying));
@@ -136,8 +140,9 @@ struct Work::Impl {
                       k[e].node);
   }
 
-  double registers(DType t) const {
-    return std::ceil(static_cast<double>(lanes) * std::max(1, byte_size(t)) / rates.register_bytes);
+  double registers(DType t) const { return registers_of(t, 1); }
+  double registers_of(DType t, double elements) const {
+    return std::ceil(static_cast<double>(lanes) * elements * std::max(1, byte_size(t)) / rates.register_bytes);
   }
 
   struct Cost {
@@ -195,6 +200,7 @@ struct Work::Impl {
                             apply(a, e, c);
                           },
                           [&](const Load& l) {
+                            if (at_once == 0) return c.takes(0, rates.load.latency);
                             c.operands(cost(l.ref.offset));
                             if (l.guard) c.operands(cost(*l.guard));
                             if (l.otherwise) c.operands(cost(*l.otherwise));
@@ -231,7 +237,13 @@ struct Work::Impl {
     c.takes(n * r.busy, r.latency);
   }
 
-  void access(const Ref& ref, bool masked, const Rates::Cost& plain, const Rates::Cost& with_mask, Cost& c) const {
+  bool on_chip(const Ref& ref) const { return packs && k[ref.buffer].kind == Buffer::Kind::worker_scratch; }
+  void access(const Ref& ref, bool masked, Rates::Cost plain, const Rates::Cost& with_mask, Cost& c) const {
+    if (on_chip(ref)) plain = rates.chip, masked = false;
+    if (at_once > 1) {
+      const double wide = registers_of(k[ref.buffer].dtype, at_once), instructions = registers_of(DType::f32_, 1);
+      return c.takes((wide + instructions) / 2 * (masked ? with_mask : plain).busy, plain.latency);
+    }
     const auto by = step(ref.offset);
     if (by && *by == 0) return c.takes(plain.busy, plain.latency);
     if (by && *by == 1) {
@@ -241,6 +253,10 @@ struct Work::Impl {
     if (in_tile)
       return c.takes(plain.busy + std::log2(lanes) * rates.shuffle.busy,
                      plain.latency + std::log2(lanes) * rates.shuffle.latency);
+    // Threads that read apart take a turn for each line, of memory.
+    const double turns = !by ? lanes : on_chip(ref) ? 1 : static_cast<double>(std::abs(*by));
+    if (packs && turns < rates.element.busy * subgroup_lanes)
+      return c.takes(registers(k[ref.buffer].dtype) * turns * plain.busy, plain.latency);
     c.takes(lanes * rates.element.busy, plain.latency + rates.element.latency);
   }
 
@@ -398,13 +414,22 @@ struct Work::Impl {
       r.latency = std::max(r.latency, c.ready);
     };
     std::set<StmtId> turned;
-    if (lanes > 1 && block.size() >= static_cast<std::size_t>(lanes)) {
+    if (!packs && lanes > 1 && block.size() >= static_cast<std::size_t>(lanes)) {
       if (!sums) sums.emplace(k);
       for (const Tile& tile : tiles(k, *sums, block, static_cast<unsigned>(lanes)))
         turned.insert(tile.members.begin(), tile.members.end());
     }
+    std::map<StmtId, double> packed;
+    if (packs) {
+      if (!sums) sums.emplace(k);
+      for (const Pack& pack : (*packs)(*sums, block)) {
+        for (const StmtId s : pack.members) packed[s] = 0;
+        packed[pack.members.front()] = static_cast<double>(pack.members.size());
+      }
+    }
     for (StmtId s : block) {
       in_tile = turned.contains(s);
+      at_once = packed.contains(s) ? packed.at(s) : 1;
       std::visit(overloaded{[&](const Let& let) {
                               const Cost c = cost(let.value);
                               touch_loads(let.value, r);
@@ -430,6 +455,7 @@ struct Work::Impl {
                               touch_loads(st.ref.offset, r);
                               if (st.guard) touch_loads(*st.guard, r);
                               touch(st.ref, true, r);
+                              if (at_once == 0) return counts(c);
                               c.operands(cost(st.ref.offset));
                               if (st.guard) c.operands(cost(*st.guard));
                               access(st.ref, st.guard && varying(*st.guard), rates.store, rates.masked_store, c);
@@ -450,6 +476,7 @@ struct Work::Impl {
                  k[s].node);
     }
     in_tile = false;
+    at_once = 1;
   }
 
   Loop loop(const For& f) {

@@ -27,6 +27,7 @@ struct Rates {
   Cost call;            // a library function, one lane
   double loop, unroll;  // entering a loop and leaving it; going round
   Cost fence = {0, 0};  // one register
+  Cost chip = {0, 0};   // an access of threads to their scratch, one register
 };
 
 class Work {

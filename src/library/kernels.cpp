@@ -48,6 +48,7 @@ std::string text_of(const kernel::Shape& shape) {
   };
   add(shape.extents);
   for (const auto& strides : shape.strides) add(strides);
+  add(std::vector<std::int64_t>(shape.unaligned.begin(), shape.unaligned.end()));
   add(shape.scalars);
   return text;
 }
@@ -76,7 +77,14 @@ std::string planner_key(const std::string& facts, plan::Planner::Search search) 
 constexpr std::size_t most_choices = 4096;  // that are remembered: shapes may be without end
 
 kernel::Native native_of(const Device::Impl& device) {
-  return device.kind == Device::Impl::Kind::cpu ? cpu::native() : kernel::Native{};
+  switch (device.kind) {
+    case Device::Impl::Kind::cpu:
+      return cpu::native();
+    case Device::Impl::Kind::cuda:
+      return cuda::native();
+    default:
+      return {};
+  }
 }
 
 double milliseconds_since(std::chrono::steady_clock::time_point start) {

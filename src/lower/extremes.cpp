@@ -116,10 +116,10 @@ Lowering::Folding Lowering::by_places(ValueId v, Scope* s) {
             let(at, "block", b_.apply(Op::where, {better, block, state[1]}))};
   };
   f.close = [=, this](const Arguments& state, std::size_t copy, const Shape& shape) -> Arguments {
-    const auto offset = static_cast<std::int64_t>(copy) * shape.lanes;
-    const ExprId start = b_.integer(offset), whole = b_.integer(static_cast<std::int64_t>(shape.copies) * shape.lanes);
-    const ExprId first = shape.lanes > 1 ? let(s, "first", b_.cast(place, add(start, b_.lane()))) : b_.cast(place, start);
-    const ExprId any = copy == 0 || shape.whole ? b_.apply(Op::lt, {first, size}) : b_.apply(Op::le, {whole, hi(axis, s)});
+    const ExprId whole = b_.integer(static_cast<std::int64_t>(shape.copies) * shape.lanes);
+    const ExprId first = let(s, "first", b_.cast(place, place_in_block(b_.integer(0), static_cast<std::uint32_t>(copy), shape)));
+    const ExprId any =
+        copy < shape.side || shape.whole ? b_.apply(Op::lt, {first, size}) : b_.apply(Op::le, {whole, hi(axis, s)});
     const ExprId untouched = b_.apply(Op::where, {any, first, nowhere});
     const ExprId taken = b_.apply(Op::le, {b_.integer(0, place), state[1]});
     return {let(s, "rank", rank(state[0], largest, s)),

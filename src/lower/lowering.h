@@ -111,9 +111,17 @@ class Lowering {
   std::pair<ExprId, ExprId> range(AxisId axis, Scope* s);  // for the instances of a group its part of it
   struct Shape {  // how a nest runs one axis: `lanes` neighbours at once, `copies` of them in registers
     std::uint32_t lanes = 1, copies = 1;
-    bool whole = false;  // that is all of it: no loop
+    bool whole = false;      // that is all of it: no loop
+    std::uint32_t side = 1;  // of the copies each lane has so many side by side
   };
   Shape shape(AxisId axis) const;
+  // Where a copy is, of a block that starts at `base`.
+  ExprId place_in_block(ExprId base, std::uint32_t copy, const Shape& shape);
+  void rely_on_whole_vectors(AxisId axis, const Shape& shape);
+  void rely_on_alignment(TensorId tensor, const std::vector<ir::Index>& index, Scope* s);
+  ExprId is_multiple(ExprId e, std::int64_t of) {
+    return b_.apply(Op::eq, {b_.apply(Op::mod, {e, b_.integer(of)}), b_.integer(0)});
+  }
   void hold_whole_axes(Scope* s);
   // The axes of a nest, outermost first; one that takes the lanes goes innermost. `lanes`: whether the lanes are free here.
   std::vector<std::pair<AxisId, Shape>> nest(std::vector<AxisId> axes, bool lanes) const;
@@ -261,6 +269,8 @@ class Lowering {
   kernel::Builder b_;
   const plan::Phase* phase_ = nullptr;
   std::vector<AxisSet> within_;  // per value
+  std::set<std::pair<AxisId, std::uint32_t>> whole_vectors_;
+  std::set<std::pair<TensorId, std::uint32_t>> aligned_;
   prove::Hulls hulls_{p_};
   std::map<AxisId, std::pair<ExprId, ExprId>> ranges_;  // of axes of which a group has a part, while its instances are told apart
   std::map<AxisId, std::uint32_t> copies_;              // the copy being emitted, of axes with several

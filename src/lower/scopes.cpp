@@ -120,19 +120,48 @@ Coordinates Lowering::neighbours(AxisId axis, ExprId base, std::optional<ExprId>
   c.lanes = shape.lanes > 1;
   c.base = base;
   for (std::uint32_t u = 0; u < shape.copies; ++u) {
-    ExprId at = add(base, b_.integer(static_cast<std::int64_t>(u) * shape.lanes));
-    if (c.lanes) at = add(at, b_.lane());
-    c.at.push_back(b_.let(block, p_[axis].name, at));
-    if (last) c.inside.push_back(b_.let(block, "inside", b_.apply(Op::lt, {c.at.back(), *last})));
+    c.at.push_back(b_.let(block, p_[axis].name, place_in_block(base, u, shape)));
+    if (last)
+      c.inside.push_back(u % shape.side ? c.inside.back() : b_.let(block, "inside", b_.apply(Op::lt, {c.at.back(), *last})));
   }
   return c;
+}
+
+ExprId Lowering::place_in_block(ExprId base, std::uint32_t copy, const Shape& shape) {
+  const std::uint32_t before = copy / shape.side * shape.side;
+  const ExprId place = add(base, b_.integer(static_cast<std::int64_t>(before) * shape.lanes + copy % shape.side));
+  return shape.lanes > 1 ? add(place, mul(b_.lane(), b_.integer(shape.side))) : place;
+}
+
+// A lane whose first element is inside has all of its neighbours inside.
+void Lowering::rely_on_whole_vectors(AxisId axis, const Shape& shape) {
+  if (whole_vectors_.emplace(axis, shape.side).second) k_.conditions.push_back(is_multiple(axis_extent(axis), shape.side));
+}
+
+// Neighbours that a lane has side by side are moved at once, as far as that goes, where they lie at a multiple of their size.
+void Lowering::rely_on_alignment(TensorId tensor, const std::vector<ir::Index>& index, Scope* s) {
+  for (std::uint32_t d = 0; d < index.size(); ++d) {
+    const auto* coordinate = index[d].empty() ? nullptr : std::get_if<ir::Coord>(&p_[index[d].back()].node);
+    if (!coordinate || !facts_.unit_stride[tensor.index][d]) continue;
+    Scope* by = binder(s, coordinate->axis);
+    const std::uint32_t side = by && by->coordinates.at(coordinate->axis).lanes ? shape(coordinate->axis).side : 1;
+    const auto at_once = std::min(side, static_cast<std::uint32_t>(kernel::aligned_bytes / byte_size(p_[tensor].dtype)));
+    if (at_once == 1 || !aligned_.emplace(tensor, at_once).second) continue;
+    const ExprId unaligned =
+        param(kernel::Param::Source::unaligned, tensor.index, 0, "unaligned_" + p_[tensor].name, DType::i64_);
+    k_.conditions.push_back(b_.apply(Op::eq, {unaligned, b_.integer(0)}));
+    for (std::uint32_t other = 0; other < index.size(); ++other)
+      if (other != d && !facts_.unit_stride[tensor.index][other])
+        k_.conditions.push_back(is_multiple(stride(tensor, other), at_once));
+  }
 }
 
 Lowering::Shape Lowering::shape(AxisId axis) const {
   const place::AxisMap* map = phase_->placement.find(axis);
   if (!map) return {};
   return {static_cast<std::uint32_t>(place::group_lanes(*map)),
-          static_cast<std::uint32_t>(place::constant_size(*map, place::Res::reg)), plan::held_whole(*phase_, axis).has_value()};
+          static_cast<std::uint32_t>(place::constant_size(*map, place::Res::reg)), plan::held_whole(*phase_, axis).has_value(),
+          static_cast<std::uint32_t>(place::side_by_side(*map))};
 }
 
 // What is over these axes then belongs to the instance, a register for each copy.
@@ -140,6 +169,7 @@ void Lowering::hold_whole_axes(Scope* s) {
   for (const place::AxisMap& map : phase_->placement.axes) {
     const Shape own = shape(map.axis);
     if (!own.whole) continue;
+    if (own.side > 1) rely_on_whole_vectors(map.axis, own);
     const ExprId first = b_.let(*s->block, "first", lo(map.axis, s)), last = b_.let(*s->block, "last", hi(map.axis, s));
     s->coordinates[map.axis] = neighbours(map.axis, first, last, own, *s->block);
     Coordinates& held_at = s->coordinates[map.axis];
@@ -245,8 +275,11 @@ Arguments Lowering::loops(const std::vector<std::pair<AxisId, Shape>>& axes, std
   if (shape.lanes == 1 && shape.copies == 1)
     return loop(axis, first, last, [&](ExprId i, Block&) { return Coordinates{{i}, {}, false, i}; }, state, names, outer, inner);
 
+  if (shape.side > 1) rely_on_whole_vectors(axis, shape);
   Block& block = *outer->block;
-  const ExprId lanes = b_.integer(shape.lanes), size = b_.integer(static_cast<std::int64_t>(shape.lanes) * shape.copies);
+  const std::uint32_t side = shape.side;
+  const ExprId lanes = b_.integer(static_cast<std::int64_t>(shape.lanes) * side),
+               size = b_.integer(static_cast<std::int64_t>(shape.lanes) * shape.copies);
   const ExprId from = b_.let(block, "first", first), to = b_.let(block, "last", last);
   const ExprId total = b_.let(block, "total", maximum(b_.integer(0), sub(to, from)));
   const ExprId blocks = b_.let(block, "blocks", b_.apply(Op::floordiv, {total, size}));
@@ -263,7 +296,7 @@ Arguments Lowering::loops(const std::vector<std::pair<AxisId, Shape>>& axes, std
       axis, b_.integer(0), b_.let(block, "rest", b_.apply(Op::floordiv, {left, lanes})),
       [&](ExprId i, Block& in) {
         const ExprId base = b_.let(in, p_[axis].name, add(from, add(done, mul(i, lanes))));
-        return neighbours(axis, base, shape.lanes > 1 ? std::optional(to) : std::nullopt, {shape.lanes, 1}, in);
+        return neighbours(axis, base, shape.lanes > 1 ? std::optional(to) : std::nullopt, {shape.lanes, side, false, side}, in);
       },
       state, names, outer, inner);
 }

@@ -108,6 +108,7 @@ Lowering::Address Lowering::address(TensorId tensor, const std::vector<ir::Index
     ExprId in = both(b_.apply(Op::le, {b_.integer(0), at}), b_.apply(Op::lt, {at, extent}));
     a.inside = a.inside ? both(*a.inside, in) : in;
   };
+  if (m_.apart) rely_on_alignment(tensor, index, s);
   for (std::uint32_t d = 0; d < index.size(); ++d) {
     const ir::Dim& dim = p_[tensor].dims[d];
     ExprId linear;

@@ -62,6 +62,11 @@ std::int64_t constant_size(const AxisMap& map, Res res) {
 
 std::int64_t group_lanes(const AxisMap& map) { return constant_size(map, Res::lane) * constant_size(map, Res::subgroup); }
 
+std::int64_t side_by_side(const AxisMap& map) {
+  const bool before = map.digits.size() > 1 && map.digits[0].res == Res::reg && map.digits[1].res == Res::lane;
+  return before ? map.digits[0].size.factor : 1;
+}
+
 Placement normal_form(Placement p) {
   for (AxisMap& map : p.axes) {
     std::vector<Digit> merged;

@@ -70,6 +70,8 @@ struct Placement {
 std::int64_t constant_size(const AxisMap& map, Res res);
 // The lanes of a group that tell its elements apart, over all subgroups.
 std::int64_t group_lanes(const AxisMap& map);
+// Neighbours that each lane has side by side: its registers faster than the lanes.
+std::int64_t side_by_side(const AxisMap& map);
 
 // Merges neighbouring digits of one resource whose positions continue, and neighbouring free segments that hold alike; drops
 // what has size 1. Placements that mean the same have equal normal forms.

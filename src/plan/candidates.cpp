@@ -27,7 +27,7 @@ constexpr std::pair<const char*, const char*> chains_at_once[] = {{"4", "4"}, {"
 constexpr const char* accumulated_copies[] = {"8", "4", "1"};
 constexpr const char* part_counts[] = {"8", "64"};
 constexpr std::size_t most_axes = 3;
-constexpr int held_copies[] = {1, 2, 3, 4, 6, 8, 12, 16};
+constexpr int held_copies[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}, most_apart = 16;
 
 class Candidates {
  public:
@@ -41,23 +41,44 @@ class Candidates {
     add(fixed_);
     if (rule_.axes.empty()) return std::move(all_);
     const std::string& axis = p_[rule_.axes.front()].name;
-    const auto lanes = [&](int n) { return with(fixed_, "lanes", std::to_string(n)); };
-    for (const int n : {32, 64, 128, 256, 512, 1024}) {
-      int before = 0;
-      for (const int copies : held_copies) {
-        const int full = std::exchange(before, copies);
-        if (n > 32 && copies < 4) continue;  // fewer lanes hold as many
-        const Knobs held = with(with(lanes(n), "tile." + axis, std::to_string(copies)), "resident", axis);
-        for (const int whole : {copies, full}) {
-          const Knobs tight = whole > 0 ? with(held, "full." + axis, std::to_string(whole)) : held;
-          add(tight);
-          if (n == 32) add(with(tight, "packed", "4"));
+    const auto lanes = [&](int n, int side) {
+      const Knobs knobs = with(fixed_, "lanes", std::to_string(n));
+      return side > 1 ? with(knobs, "vector." + axis, std::to_string(side)) : knobs;
+    };
+    std::vector<int> sides = {1};
+    if (const int most = at_once(rule_.axes.front()); most > 1) sides.push_back(most);
+    for (const int n : {32, 64, 128, 256, 512, 1024})
+      for (const int side : sides) {
+        int before = 0;
+        for (const int copies : held_copies) {
+          if (copies % side != 0 || (side == 1 && copies > most_apart)) continue;
+          const int full = std::exchange(before, copies);
+          if (n > 32 && copies < 4) continue;  // fewer lanes hold as many
+          const Knobs held = with(with(lanes(n, side), "tile." + axis, std::to_string(copies / side)), "resident", axis);
+          for (const int whole : {copies, full}) {
+            const Knobs tight = whole > 0 ? with(held, "full." + axis, std::to_string(whole)) : held;
+            add(tight);
+            if (n == 32) add(with(tight, "packed", "4"));
+          }
         }
+        if (n <= 512) add(lanes(n, side));
       }
-      if (n <= 512) add(lanes(n));
-    }
-    add(with(lanes(32), "packed", "4"));
+    add(with(lanes(32, 1), "packed", "4"));
     return std::move(all_);
+  }
+  // Elements of the narrowest array along an axis that are moved at once.
+  int at_once(AxisId axis) const {
+    if (std::none_of(m_.phases.begin(), m_.phases.end(),
+                     [&](const Phase& phase) { return bool(can_have_vectors(p_, m_, phase, axis)); }))
+      return 1;
+    int narrowest = kernel::aligned_bytes;
+    const auto look = [&](ir::TensorId tensor, const std::vector<ir::Index>& index) {
+      if (is_along(tensor, index, axis)) narrowest = std::min(narrowest, std::max(1, byte_size(p_[tensor].dtype)));
+    };
+    for (const ir::Store& store : p_.stores) look(store.tensor, store.index);
+    for (ValueId v : live_)
+      if (const auto* load = std::get_if<ir::Load>(&p_[v].node)) look(load->tensor, load->index);
+    return kernel::aligned_bytes / narrowest;
   }
 
   // The most promising first: there may be room for some only.

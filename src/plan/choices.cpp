@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::array lane_counts = {"1", "2", "4", "8", "16", "32"};
 constexpr std::array thread_counts = {"1", "8", "32", "64", "96", "128", "192", "256", "384", "512", "768", "1024"};
+constexpr std::array vectors = {"1", "2", "4", "8", "16"};
 constexpr std::array packed_counts = {"1", "2", "4", "8"};
 constexpr std::array tiles = {"1", "2", "3", "4", "6", "8", "12", "16"};
 constexpr std::array splits = {"1", "2", "4", "8", "16", "64", "256"};
@@ -87,6 +88,7 @@ std::vector<Choice> choices(const ir::Program& p, const Target& target, const Fa
     }
     add(trial.of("resident", whole));
   }
+  for (const std::string& axis : axes) add(trial.of("vector." + axis, vectors));
   for (const std::string& axis : axes) add(trial.of("split." + axis, splits));
   for (const std::string& axis : axes) add(trial.of("accumulate." + axis, splits));
   for (const std::string& axis : axes) {

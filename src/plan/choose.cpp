@@ -12,6 +12,8 @@
 namespace cosmati::plan {
 namespace {
 
+constexpr int most_held = 64;  // elements that a lane has of an axis
+
 using ir::AxisId;
 using ir::ValueId;
 using place::Legal;
@@ -161,21 +163,34 @@ Result<Lanes> choose_lanes(const ir::Program& p, const Mapping& m, const Facts& 
   const int tile = has_expanded(p, live) ? 2 : 4;
   if (lanes.lanes > 1 && !lanes.axes.empty() && !knobs.contains("lane_axes")) lanes.tile[lanes.axes.front()] = tile;
   for (const auto& [name, value] : knobs) {
-    const bool tile = name.starts_with("tile."), chunk = name.starts_with("chunk."), full = name.starts_with("full.");
-    if (!tile && !chunk && !full && !name.starts_with("split.") && !name.starts_with("accumulate.")) continue;
+    const bool tile = name.starts_with("tile."), chunk = name.starts_with("chunk."), full = name.starts_with("full."),
+               vector = name.starts_with("vector.");
+    if (!tile && !chunk && !full && !vector && !name.starts_with("split.") && !name.starts_with("accumulate.")) continue;
     const Result<AxisId> axis = axis_named(p, name, name.substr(name.find('.') + 1));
     if (!axis) return axis.refused();
     if (tile && value != "1")
       if (const Verdict copies = in_some_phase(can_have_copies, p, m, *axis, name); !copies) return copies.refused();
+    if (vector && value != "1")
+      if (const Verdict vectors = in_some_phase(can_have_vectors, p, m, *axis, name); !vectors) return vectors.refused();
     if (tile) lanes.tile[*axis] = std::stoi(value);
+    if (vector) lanes.vector[*axis] = std::stoi(value);
     if (chunk) lanes.chunk[*axis] = std::stoi(value);
     if (!full) continue;
     if (!lanes.resident.count(*axis)) return Refused{Reason::not_whole, name, p[*axis].name + " is not resident", p[*axis].where};
     lanes.full[*axis] = std::stoi(value);
   }
-  for (const auto& [axis, full] : lanes.full)
-    if (const int copies = lanes.tile.contains(axis) ? lanes.tile.at(axis) : 1; full > copies)
-      return Refused{Reason::outside_values, "full." + p[axis].name, fmt::format("{} of {} copies", full, copies), p[axis].where};
+  const auto of = [](const std::map<AxisId, int>& counts, AxisId axis) { return counts.contains(axis) ? counts.at(axis) : 1; };
+  for (const auto& [axis, full] : lanes.full) {
+    const int side = of(lanes.vector, axis), copies = side * of(lanes.tile, axis);
+    if (full > copies || full % side != 0)
+      return Refused{Reason::outside_values, "full." + p[axis].name,
+                     fmt::format("{} of {} copies{}", full, copies, side > 1 ? fmt::format(", {} side by side", side) : ""),
+                     p[axis].where};
+  }
+  for (const auto& [axis, side] : lanes.vector)
+    if (const int copies = side * of(lanes.tile, axis); copies > most_held)
+      return Refused{Reason::too_many_copies, "vector." + p[axis].name, fmt::format("{} of {}", copies, p[axis].name),
+                     p[axis].where};
   const auto several = [&] {
     return std::count_if(lanes.tile.begin(), lanes.tile.end(), [](const auto& t) { return t.second > 1; });
   };
@@ -201,12 +216,14 @@ Verdict all_used(const ir::Program& p, const Mapping& m, const Knobs& knobs) {
                              [&](const place::AxisMap& map) { return held_whole(phase, map.axis).has_value(); });
         }))
       return Refused{Reason::not_on_lanes, name, value};
-    const bool tile = name.starts_with("tile."), chunk = name.starts_with("chunk.");
-    if ((!tile && !chunk) || value == "1") continue;
+    const bool tile = name.starts_with("tile."), chunk = name.starts_with("chunk."), vector = name.starts_with("vector.");
+    if ((!tile && !chunk && !vector) || value == "1") continue;
     const Result<AxisId> axis = axis_named(p, name, name.substr(name.find('.') + 1));
     if (!axis) return axis.refused();
     if (tile && !somewhere(*axis, [&](const auto& map) { return has_digit(map, place::Res::reg); }))
       return Refused{Reason::one_at_a_time, name, fmt::format("{} tells them apart", p[*axis].name), p[*axis].where};
+    if (vector && !somewhere(*axis, [&](const auto& map) { return place::side_by_side(map) > 1; }))
+      return Refused{Reason::not_on_lanes, name, p[*axis].name, p[*axis].where};
     if (chunk &&
         !somewhere(*axis, [&](const auto& map) { return has_digit(map, place::Res::lane) && has_digit(map, place::Res::grid); }))
       return Refused{Reason::not_on_lanes, name, p[*axis].name, p[*axis].where};

@@ -117,14 +117,17 @@ place::Placement place_all(const Phase& phase, const std::map<AxisId, int>& spli
   const auto digits = [&](AxisId axis) {
     std::vector<Digit> list;
     std::int64_t over = 1;
+    const auto vector = lanes.vector.find(axis);
+    const int side = on_lanes.count(axis) && vector != lanes.vector.end() ? vector->second : 1;
+    if (side > 1) list.push_back({Res::reg, {}, {side, {}}});
     if (on_lanes.count(axis)) {
       const int subgroups = lanes.subgroup > 0 && lanes.lanes > lanes.subgroup ? lanes.lanes / lanes.subgroup : 1;
       list.push_back({Res::lane, {}, {lanes.lanes / subgroups, {}}});
       if (subgroups > 1) list.push_back({Res::subgroup, {}, {subgroups, {}}});
-      over = lanes.lanes;
+      over = static_cast<std::int64_t>(side) * lanes.lanes;
     }
     if (auto tile = lanes.tile.find(axis); tile != lanes.tile.end() && tile->second > 1) {
-      list.push_back({Res::reg, {}, {tile->second, {}}});
+      list.push_back({Res::reg, {side, {}}, {tile->second, {}}});
       over *= tile->second;
     }
     return std::pair(list, over);
@@ -206,6 +209,15 @@ place::Verdict can_have_lanes(const ir::Program& p, const Phase& phase, const Re
   return can_have_copies(p, phase, r, axis);
 }
 
+// Whether an element is within the range is asked once for neighbours, so the range must be of whole ones, which is known where
+// a launch starts.
+place::Verdict can_have_vectors(const ir::Program& p, const Phase& phase, const Reach& r, AxisId axis) {
+  if (place::Verdict lanes = can_have_lanes(p, phase, r, axis); !lanes) return lanes;
+  if (!ir::launch_level(p, axis))
+    return Refused{Reason::late_range, p[axis].name, fmt::format("that of {}", p[axis].name), p[axis].where};
+  return place::Legal{};
+}
+
 place::Verdict can_be_resident(const ir::Program& p, const Phase& phase, const Reach& r, AxisId axis) {
   if (place::Verdict lanes = can_have_lanes(p, phase, r, axis); !lanes) return lanes;
   const auto no = [&](const std::string& why) {
@@ -252,6 +264,10 @@ place::Verdict can_have_lanes(const ir::Program& p, const Mapping& m, const Phas
   return can_have_lanes(p, phase, reach(p, m, phase), axis);
 }
 
+place::Verdict can_have_vectors(const ir::Program& p, const Mapping& m, const Phase& phase, AxisId axis) {
+  return can_have_vectors(p, phase, reach(p, m, phase), axis);
+}
+
 place::Verdict can_be_resident(const ir::Program& p, const Mapping& m, const Phase& phase, AxisId axis) {
   return can_be_resident(p, phase, reach(p, m, phase), axis);
 }
@@ -293,8 +309,11 @@ void put_on_lanes(const ir::Program& p, Mapping& m, const Lanes& lanes) {
       if (const auto full = lanes.full.find(*first); full != lanes.full.end()) m.full[*first] = full->second;
       on_lanes = own.resident;
     }
-    for (AxisId axis : all)
-      if (!can_have_copies(p, phase, r, axis) || (arrays && has(phase.instance_axes, axis))) own.tile.erase(axis);
+    for (AxisId axis : all) {
+      const bool one = arrays && has(phase.instance_axes, axis);
+      if (one || !can_have_copies(p, phase, r, axis)) own.tile.erase(axis);
+      if (one || !can_have_vectors(p, phase, r, axis)) own.vector.erase(axis);
+    }
     phase.placement = place_all(phase, split_here(p, m, phase), all, own, on_lanes);
   }
 }

@@ -162,12 +162,20 @@ std::vector<std::string> domain(const ir::Program& program, const Plan& plan) {
   }
   std::set<std::string> held;
   for (const Phase& phase : plan.mapping.phases)
-    for (const place::AxisMap& map : phase.placement.axes)
-      if (const auto whole = held_whole(phase, map.axis)) {
-        held.insert(fmt::format("{} has at most {}", program[map.axis].name, *whole));
-        if (const auto full = plan.mapping.full.find(map.axis); full != plan.mapping.full.end())
-          held.insert(fmt::format("{} has at least {}", program[map.axis].name, full->second * place::group_lanes(map)));
+    for (const place::AxisMap& map : phase.placement.axes) {
+      const std::string& axis = program[map.axis].name;
+      if (const std::int64_t side = place::side_by_side(map); side > 1) {
+        held.insert(fmt::format("{} is a multiple of {}", axis, side));
+        if (plan.mapping.apart)
+          held.insert(
+              fmt::format("arrays along {} begin at multiples of {} bytes, and so do their rows", axis, kernel::aligned_bytes));
       }
+      if (const auto whole = held_whole(phase, map.axis)) {
+        held.insert(fmt::format("{} has at most {}", axis, *whole));
+        if (const auto full = plan.mapping.full.find(map.axis); full != plan.mapping.full.end())
+          held.insert(fmt::format("{} has at least {}", axis, full->second * place::group_lanes(map)));
+      }
+    }
   conditions.insert(conditions.end(), held.begin(), held.end());
   for (const auto& [in, out] : plan.facts.aliases)
     conditions.push_back(fmt::format("{} is exactly {}", program[out].name, program[in].name));

@@ -79,7 +79,7 @@ bool Planner::may_hold(const Mapping& mapping, const Shape& shape) {
       if (const auto whole = held_whole(phase, map.axis)) {
         const std::int64_t extent = shape.extents[map.axis.index];
         const auto full = mapping.full.find(map.axis);
-        if (extent > *whole) return false;
+        if (extent > *whole || extent % place::side_by_side(map) != 0) return false;
         if (full != mapping.full.end() && extent < full->second * place::group_lanes(map)) return false;
       }
   return true;

@@ -48,9 +48,14 @@ std::optional<std::string> outside_domain(const Kernel::Impl& kernel, const ir::
   return std::nullopt;
 }
 
+bool is_aligned(const TensorView& view) { return reinterpret_cast<std::uintptr_t>(view.data) % kernel::aligned_bytes == 0; }
+
 kernel::Shape shape_of(const ir::Program& program, const oracle::Inputs& inputs) {
-  kernel::Shape shape{inputs.extents, {}, {}};
-  for (const TensorView& view : inputs.tensors) shape.strides.push_back(view.strides);
+  kernel::Shape shape{inputs.extents, {}, {}, {}};
+  for (const TensorView& view : inputs.tensors) {
+    shape.strides.push_back(view.strides);
+    shape.unaligned.push_back(!is_aligned(view));
+  }
   for (std::size_t s = 0; s < inputs.scalars.size(); ++s)
     shape.scalars.push_back(kernel::param_bits(program.scalars[s].dtype, inputs.scalars[s]));
   return shape;

@@ -44,6 +44,8 @@ plan::Facts facts_of(const std::vector<TensorView>& tensors, const Aliases& alia
 // other.
 plan::Facts relied_on(plan::Facts facts, const std::vector<TensorView>& tensors);
 
+// Whether it begins where a Param of unaligned is 0.
+bool is_aligned(const TensorView& view);
 kernel::Shape shape_of(const ir::Program& program, const oracle::Inputs& inputs);
 
 // The first condition of the kernel's domain that arguments with these facts do not keep.

@@ -34,13 +34,14 @@ std::size_t hash_of(const Form& form) {
               "use smaller extents");
 }
 
-// Extents that the plan is not for.
+// Extents, strides or memory that the plan is not for.
 [[noreturn]] void outside_conditions(const Kernel::Impl& kernel) {
   std::string conditions;
   for (const std::string& condition : kernel.image.domain)
-    if (condition.find(" has at ") != condition.npos) conditions += (conditions.empty() ? "" : "; ") + condition;
+    if (condition.find(" has at ") != condition.npos || condition.find(" multiple") != condition.npos)
+      conditions += (conditions.empty() ? "" : "; ") + condition;
   throw Error(ErrorCode::bad_plan, {}, fmt::format("the plan of {} is for arguments where {}", kernel.image.name, conditions),
-              "leave out the knob resident or the plan, or set more lanes");
+              "leave out the knobs resident and vector, or the plan, or set more lanes");
 }
 
 }  // namespace
@@ -57,7 +58,8 @@ void form_of(Matched matched, Form& form) {
       form.push_back(-2);
       continue;
     }
-    form.push_back(static_cast<std::int64_t>(view->dtype) << 8 | (view->read_only ? 2 : 0) | (view->data ? 1 : 0));
+    form.push_back(static_cast<std::int64_t>(view->dtype) << 8 | (is_aligned(*view) ? 0 : 4) | (view->read_only ? 2 : 0) |
+                   (view->data ? 1 : 0));
     form.push_back(static_cast<std::int64_t>(view->shape.size() << 32 | view->strides.size()));
     form.insert(form.end(), view->shape.begin(), view->shape.end());
     form.insert(form.end(), view->strides.begin(), view->strides.end());

@@ -129,7 +129,7 @@ class OnHost : public kernel::Executable {
 kernel::Kernel kernel_of(const Subject& s, const plan::Knobs& knobs) {
   const ir::Program& p = s.instance->inlined;
   const plan::Plan plan = plan::make_plan(p, "", plan::target_named("cuda"), knobs, s.facts);
-  return kernel::expand(lower::lower(p, plan.mapping, s.facts));
+  return kernel::expand(lower::lower(p, plan.mapping, s.facts), cuda::native());
 }
 
 // A launch of an executable in place of what a function would make.
@@ -170,6 +170,32 @@ std::vector<plan::Knobs> settings_of(const Subject& s) {
   return all;
 }
 
+// Neighbours side by side, in loops and held whole.
+std::vector<plan::Knobs> vector_settings_of(const Subject& s) {
+  std::vector<plan::Knobs> all;
+  const ir::Program& p = s.instance->inlined;
+  for (const ir::Axis& axis : p.axes) {
+    const std::string vector = "vector." + axis.name, tile = "tile." + axis.name;
+    for (const plan::Knobs& knobs :
+         std::vector<plan::Knobs>{{{"lanes", "2"}, {vector, "4"}, {tile, "1"}},
+                                  {{"lanes", "4"}, {vector, "2"}, {tile, "2"}},
+                                  {{"lanes", "8"}, {vector, "4"}, {tile, "1"}, {"resident", axis.name}}}) {
+      if (axis.piece || !plan::derive(p, plan::target_named("cuda"), knobs, s.facts)) continue;
+      const kernel::Kernel k = kernel_of(s, knobs);
+      if (kernel::meets_conditions(k, kernel::params_of(k, s.shape))) all.push_back(knobs);
+    }
+  }
+  return all;
+}
+
+std::vector<Subject> subjects_of_vectors() {
+  std::vector<Subject> all;
+  for (const char* name : {"softmax", "layer_norm", "add_rms_norm", "argmax", "min_max", "bias_gelu", "column_sums",
+                           "quantize_rows", "cross_entropy", "layer_norm_backward", "matmul", "linear_recurrence"})
+    all.emplace_back(load(name), 4);
+  return all;
+}
+
 TEST(CudaSource, LeavesTheBitsOfTheSimulator) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("cosmati_source_{}", ::getpid());
   std::filesystem::create_directories(folder);
@@ -180,21 +206,29 @@ TEST(CudaSource, LeavesTheBitsOfTheSimulator) {
     for (std::size_t at = 0; (at = in.find(what, at)) != in.npos; at += by.size()) in.replace(at, what.size(), by);
     return in;
   };
+  const std::vector<Subject> of_vectors = subjects_of_vectors();
+  std::vector<std::pair<const Subject*, plan::Knobs>> cases;
   for (const Subject& s : subjects())
-    for (const plan::Knobs& knobs : settings_of(s)) {
-      subject_of.push_back(&s);
-      kernels.push_back(kernel_of(s, knobs));
-      const kernel::Kernel& k = kernels.back();
-      // Programs of one name have one source here.
-      const std::string source = replaced(replaced(cuda::source(k), "extern \"C\" ", ""), "extern __shared__", "extern");
-      const std::size_t n = kernels.size() - 1;
-      text += fmt::format("namespace program_{} {{\n{}\nalignas(16) u8 chip[{}];\n}}\n", n, source, chip_bytes);
-      for (std::size_t i = 0; i < k.phases.size(); ++i) {
-        text += fmt::format("static void call_{}_{}(void** a) {{ start(program_{}::{}, a); }}\n", n, i, n,
-                            clike::function_name(k, i));
-        table += fmt::format("call_{}_{}, ", n, i);
-      }
+    for (plan::Knobs& knobs : settings_of(s)) cases.emplace_back(&s, std::move(knobs));
+  std::size_t at_once = 0;
+  for (const Subject& s : of_vectors)
+    for (plan::Knobs& knobs : vector_settings_of(s)) cases.emplace_back(&s, std::move(knobs));
+  for (const auto& [s, knobs] : cases) {
+    subject_of.push_back(s);
+    kernels.push_back(kernel_of(*s, knobs));
+    const kernel::Kernel& k = kernels.back();
+    // Programs of one name have one source here.
+    at_once += cuda::source(k).find("(const Pack<") != std::string::npos;
+    const std::string source = replaced(replaced(cuda::source(k), "extern \"C\" ", ""), "extern __shared__", "extern");
+    const std::size_t n = kernels.size() - 1;
+    text += fmt::format("namespace program_{} {{\n{}\nalignas(16) u8 chip[{}];\n}}\n", n, source, chip_bytes);
+    for (std::size_t i = 0; i < k.phases.size(); ++i) {
+      text +=
+          fmt::format("static void call_{}_{}(void** a) {{ start(program_{}::{}, a); }}\n", n, i, n, clike::function_name(k, i));
+      table += fmt::format("call_{}_{}, ", n, i);
     }
+  }
+  EXPECT_GT(at_once, of_vectors.size());
   text += fmt::format("extern \"C\" void (*phases[])(void**);\nvoid (*phases[])(void**) = {{{}}};\n", table);
   text += "extern \"C\" void size(unsigned b, unsigned t, bool m) { gridDim.x = b; blockDim.x = t; meets = m; }\n";
   std::ofstream(folder / "source.cpp") << text;

@@ -75,6 +75,19 @@ class Lanes(ToolTest):
             for _, y in self.each(program, ["y"], "--set", "lanes=4", "--set", f"lane_axes={axes}", x=x):
                 close(y, wanted, rtol=1e-5, atol=1e-5)
 
+    def test_neighbours_side_by_side(self):
+        for width in (8, 24, 40):
+            x = np.random.default_rng(width).integers(-3, 3, size=(5, width)).astype(np.float32)
+            for lanes, side, tile in ((2, 4, 1), (4, 2, 2), (8, 8, 1)):
+                options = ["--set", f"lanes={lanes}", "--set", "lane_axes=col", "--set", f"vector.col={side}", "--set", f"tile.col={tile}"]
+                self.each("softmax", ["y"], *options, x=x)
+                self.each("min_max", ["lo", "hi"], *options, x=x)
+                for held in ([], ["--set", "resident=col"] if width <= lanes * side * tile else []):
+                    for _, index in self.each("argmax", ["i"], *options, *held, x=x):
+                        np.testing.assert_array_equal(index, x.argmax(1))
+        error = self.refused("softmax", *options, x=np.zeros((5, 12), np.float32))
+        self.assertIn("col is a multiple of 8", error["what"])
+
     def test_rows_are_held_whole_up_to_what_the_plan_is_for(self):
         weighted, held = self.program(MOMENTS), ["--set", "lanes=8", "--set", "lane_axes=col", "--set", "resident=col", "--set", "tile.col=4"]
         for width, full in ((1, 0), (7, 0), (8, 1), (24, 3), (31, 3), (32, 4)):

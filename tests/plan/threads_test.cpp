@@ -94,11 +94,41 @@ TEST(Threads, OfTheChosenPlanHoldTheRow) {
       const Plan plan = planned(name, rows, columns);
       EXPECT_EQ(plan.knobs.at("resident"), "col") << name << " " << rows << "x" << columns;
       const int lanes = std::stoi(plan.knobs.at("lanes"));
-      EXPECT_GE(lanes * std::stoi(plan.knobs.at("tile.col")), columns);
+      const int side = plan.knobs.contains("vector.col") ? std::stoi(plan.knobs.at("vector.col")) : 1;
+      EXPECT_EQ(side, columns % 4 == 0 ? 4 : 1) << name << " " << rows << "x" << columns;
+      EXPECT_GE(lanes * side * std::stoi(plan.knobs.at("tile.col")), columns);
       EXPECT_TRUE(lanes == 32 || plan.mapping.packed == 1) << name << " " << rows << "x" << columns;
     }
   EXPECT_EQ(planned("softmax", 65536, 256).mapping.packed, 4);
   EXPECT_FALSE(planned("softmax", 64, 262144).knobs.contains("resident"));
+}
+
+// Whole vectors, from where they can be read at once; else one element at a time.
+TEST(Threads, HaveNeighboursSideBySideWhereTheyCan) {
+  const Knobs knobs = {{"lanes", "64"}, {"vector.col", "4"}};
+  const Plan plan = make_plan(program_of("softmax"), "text", target_named("cuda"), knobs, of("softmax").facts);
+  EXPECT_THAT(
+      domain(program_of("softmax"), plan),
+      testing::IsSupersetOf({"col is a multiple of 4", "arrays along col begin at multiples of 16 bytes, and so do their rows"}));
+  const kernel::Kernel k = lowered("softmax", plan.mapping);
+  const auto holds = [&](std::int64_t columns, std::int64_t stride, std::vector<bool> unaligned) {
+    kernel::Shape shape = of("softmax").shape;
+    shape.extents = {3, columns};
+    shape.strides = {{stride, 1}, {stride, 1}};
+    shape.unaligned = std::move(unaligned);
+    return kernel::meets_conditions(k, kernel::params_of(k, shape));
+  };
+  EXPECT_TRUE(holds(44, 44, {false, false}));
+  EXPECT_TRUE(holds(44, 48, {}));
+  EXPECT_FALSE(holds(42, 44, {false, false}));
+  EXPECT_FALSE(holds(44, 46, {false, false}));
+  EXPECT_FALSE(holds(44, 44, {true, false}));
+  EXPECT_FALSE(holds(44, 44, {false, true}));
+  EXPECT_THAT(refusal_of({{"vector.col", "32"}}), HasSubstr("outside_values"));
+  EXPECT_THAT(refusal_of({{"vector.col", "16"}, {"tile.col", "8"}}), HasSubstr("128 of col"));
+  EXPECT_THAT(refusal_of({{"vector.row", "4"}}), HasSubstr("not_on_lanes"));
+  EXPECT_THAT(refusal_of({{"resident", "col"}, {"vector.col", "4"}, {"tile.col", "2"}, {"full.col", "6"}}),
+              HasSubstr("6 of 8 copies, 4 side by side"));
 }
 
 TEST(Threads, KeepWhatIsFixed) {

@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "kernel/packs.h"
+#include "kernel/sums.h"
 #include "kernel/text.h"
 #include "kernel/varying.h"
 #include "support/check.h"
@@ -67,7 +70,8 @@ bool is_in_chip(const kernel::Kernel& k, const kernel::Buffer& b) {
 
 class Writer {
  public:
-  Writer(const kernel::Kernel& k, const Dialect& dialect) : k_(k), dialect_(dialect), varying_(kernel::varying(k)) {}
+  Writer(const kernel::Kernel& k, const Dialect& dialect)
+      : k_(k), dialect_(dialect), varying_(kernel::varying(k)), sums_(k), packs_(k) {}
 
   std::string run() {
     out_ = fmt::format("// {}\n{}", k_.name, dialect_.prelude);
@@ -137,7 +141,10 @@ class Writer {
   std::string declared(VarId v) const { return type_of(k_[v].dtype) + " " + var_name(k_[v]); }
 
   void block(const Block& statements, int depth) {
-    for (StmtId s : statements)
+    for (const kernel::Pack& pack : packs_(sums_, statements))
+      for (std::size_t i = 0; i < pack.members.size(); ++i) packed_[pack.members[i]] = {pack.members, i, ""};
+    for (StmtId s : statements) {
+      if (const auto pack = packed_.find(s); pack != packed_.end() && moved_at_once(pack->second, depth)) continue;
       std::visit(overloaded{[&](const kernel::Let& let) {
                               line(depth, fmt::format("const {} = {};", declared(let.var), text(let.value)));
                               if (is_place(let.value)) places_.insert(let.var);
@@ -156,14 +163,55 @@ class Writer {
                               const std::string value = text(st.value);
                               const std::string stored = fmt::format(
                                   "{} = {};", element(st.ref), is_bool(k_[st.ref.buffer].dtype) ? "u8(" + value + ")" : value);
-                              std::string guard = st.guard ? text(*st.guard) : "";
-                              // What every lane would store alike, one does.
-                              if (phase_->lanes > 1 && !varying_(st.ref.offset))
-                                guard = guard.empty() ? "lane == 0" : "lane == 0 && " + guard;
-                              line(depth, guard.empty() ? stored : fmt::format("if ({}) {}", guard, stored));
+                              line(depth, guarded(st, stored));
                             },
                             [](const kernel::Prefetch&) {}, [&](const kernel::Fence&) { line(depth, fence()); }},
                  k_[s].node);
+    }
+  }
+
+  // What every lane would store alike, one does.
+  std::string guarded(const kernel::Store& st, const std::string& stored) {
+    std::string guard = st.guard ? text(*st.guard) : "";
+    if (phase_->lanes > 1 && !varying_(st.ref.offset)) guard = guard.empty() ? "lane == 0" : "lane == 0 && " + guard;
+    return guard.empty() ? stored : fmt::format("if ({}) {}", guard, stored);
+  }
+
+  struct Packed {
+    std::vector<StmtId> members;
+    std::size_t number;  // which of them it is
+    std::string name;    // of the pack that was loaded
+  };
+  // A pack is loaded with its first member and stored with its last.
+  bool moved_at_once(Packed& own, int depth) {
+    const StmtId s = own.members[own.number];
+    if (const auto* let = std::get_if<kernel::Let>(&k_[s].node)) {
+      const auto& load = std::get<kernel::Load>(k_[let->value].node);
+      if (own.number == 0) {
+        const std::string name = "pack_" + var_name(k_[let->var]);
+        for (const StmtId member : own.members) packed_.at(member).name = name;
+        const std::string type = fmt::format("Pack<{}, {}>", memory_type_of(k_[load.ref.buffer].dtype), own.members.size());
+        const std::string loaded = fmt::format("*(const {}*)&{}", type, element(load.ref));
+        line(depth, load.guard ? fmt::format("{} {} = {{}};", type, name) : fmt::format("const {} {} = {};", type, name, loaded));
+        if (load.guard) line(depth, fmt::format("if ({}) {} = {};", text(*load.guard), name, loaded));
+      }
+      line(depth, fmt::format("const {} = {}.at[{}]{};", declared(let->var), own.name, own.number,
+                              is_bool(k_[let->var].dtype) ? " != 0" : ""));
+      return true;
+    }
+    if (own.number + 1 < own.members.size()) return true;
+    std::string values;
+    for (const StmtId member : own.members) {
+      const auto& store = std::get<kernel::Store>(k_[member].node);
+      const std::string value = text(store.value);
+      values +=
+          fmt::format("{}{}", values.empty() ? "" : ", ", is_bool(k_[store.ref.buffer].dtype) ? "u8(" + value + ")" : value);
+    }
+    const auto& first = std::get<kernel::Store>(k_[own.members[0]].node);
+    const std::string type = fmt::format("Pack<{}, {}>", memory_type_of(k_[first.ref.buffer].dtype), own.members.size());
+    const std::string stored = fmt::format("*({}*)&{} = {}{{{{{}}}}};", type, element(first.ref), type, values);
+    line(depth, guarded(first, stored));
+    return true;
   }
 
   void loop(const kernel::For& f, int depth) {
@@ -267,6 +315,9 @@ class Writer {
       if (is_bool(to)) return fmt::format("({} != 0)", value);
       return fmt::format("saturated<{}>({})", type_of(to), value);
     }
+    if (to == DType::bf16_) return fmt::format("bf16_of({})", value);
+    if (to == DType::f16_) return fmt::format("f16_of({})", value);
+    if (from == DType::f16_) return fmt::format("f32_of_f16({})", value);
     const auto hardware = [](DType t) { return !is_float(t) || t == DType::f32_ || t == DType::f64_; };
     COSMATI_CHECK(hardware(from) && hardware(to), "the cast from {} to {} is not expanded", name(from), name(to));
     return is_bool(to) ? fmt::format("({} != 0)", value) : fmt::format("{}({})", type_of(to), value);
@@ -275,6 +326,9 @@ class Writer {
   const kernel::Kernel& k_;
   const Dialect& dialect_;
   const kernel::Varying varying_;
+  const kernel::Sums sums_;
+  const kernel::Packs packs_;
+  std::map<StmtId, Packed> packed_;
   const kernel::Phase* phase_ = nullptr;
   std::string out_;
   std::set<VarId> places_;  // variables of integers that follow from params, numbers of groups and loops

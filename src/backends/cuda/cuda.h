@@ -13,6 +13,9 @@ namespace cosmati::cuda {
 // Why programs cannot run on a GPU of this machine.
 std::optional<std::string> absent();
 
+// What its processors have instructions for.
+inline kernel::Native native() { return {.half = true, .bf16 = true}; }
+
 // The source of all phases of a kernel whose expansions are written out. Needs neither driver nor device.
 std::string source(const kernel::Kernel& k);
 
