@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "ir/builder.h"
+#include "language/depth.h"
 #include "language/source.h"
 #include "support/check.h"
 
@@ -208,6 +209,8 @@ class CaptureSource final : public language::Source {
     current = &c;
     called_from = nullptr;
     body_();
+    std::vector<std::uint32_t> depths;
+    language::limit_depth(c.builder.program(), depths, nullptr);
     ir::Program p = c.builder.finish(where_);
     if (signature) *signature = std::move(c.signature);
     return p;

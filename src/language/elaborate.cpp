@@ -9,13 +9,11 @@
 #include "ir/describe.h"
 #include "language/names.h"
 #include "support/check.h"
-#include "support/overloaded.h"
 
 namespace cosmati::language {
 namespace {
 
 // The longest chain of operations that a value may depend on: what every later walk over values can recurse over.
-constexpr std::uint32_t max_depth = 1000;
 
 bool has_class(DType type, TypeClass type_class) {
   if (type_class == TypeClass::any_float) return is_float(type);
@@ -253,37 +251,6 @@ void Elaborator::statement(const StreamStmt& stream, Scope& scope) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     scope.declare(stream.carry[i].name, final[i]);
     name_value(names[i], final[i]);
-  }
-}
-
-// Extends the depths to the values made since the last call.
-void Elaborator::check_depth(const Where& where) {
-  const ir::Program& p = builder_.program();
-  auto of = [&](ir::ValueId v) { return v.index < depth_.size() ? depth_[v.index] : 0; };
-  auto of_range = [&](ir::AxisId axis) {
-    const ir::Axis& a = p[axis];
-    return std::max(a.lo ? of(*a.lo) : 0, a.hi ? of(*a.hi) : 0);
-  };
-  for (std::size_t i = depth_.size(); i < p.values.size(); ++i) {
-    const ir::Node& node = p.values[i].node;
-    std::uint32_t below = 0;
-    for (ir::ValueId v : ir::operands(node)) below = std::max(below, of(v));
-    std::visit(support::overloaded{[&](const ir::Coord& n) { below = of_range(n.axis); },
-                                   [&](const ir::Reduce& n) {
-                                     for (ir::AxisId axis : n.axes) below = std::max(below, of_range(axis));
-                                   },
-                                   [&](const ir::Part& n) {
-                                     const ir::StreamId* stream = std::get_if<ir::StreamId>(&n.of);
-                                     if (!stream || stream->index >= p.streams.size()) return;
-                                     for (const ir::Carry& carry : p[*stream].carries)
-                                       below = std::max({below, of(carry.init), carry.next ? of(carry.next) : 0});
-                                   },
-                                   [](const auto&) {}},
-               node);
-    depth_.push_back(below + 1);
-    if (below >= max_depth)
-      throw Error(ErrorCode::not_supported, where, fmt::format("a value depends on more than {} operations in a row", max_depth),
-                  "a recurrence over an axis is a stream");
   }
 }
 

@@ -75,7 +75,6 @@ class Elaborator {
   void statement(const StoreStmt& store, Scope& scope);
   void statement(const StreamStmt& stream, Scope& scope);
   void name_value(std::string_view name, ir::ValueId value);
-  void check_depth(const Where& where);
 
   // ---- expressions (eval_expr.cpp) ----
   Values eval_many(ExprId id, Scope& scope, std::size_t count);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "language/depth.h"
 #include "language/elaborate.h"
 #include "language/elsewhere.h"
 #include "language/names.h"
@@ -80,7 +81,7 @@ Values Elaborator::eval_any(ExprId id, Scope& scope) {
       throw Error(ErrorCode::syntax, where, fmt::format("{}... stands only in dims, in parallel and in an index", expr.text));
   }
   --eval_depth_;
-  check_depth(where);
+  limit_depth(builder_.program(), depth_, &where);
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include "language/printer.h"
 #include "language/source.h"
 #include "support/check.h"
+#include "support/deep_stack.h"
 #include "support/overloaded.h"
 
 namespace cosmati::language {
@@ -263,6 +264,8 @@ std::string Printer::run() {
   return text + "  }\n}\n";
 }
 
-std::string print(const ir::Program& p) { return Printer(p).run(); }
+std::string print(const ir::Program& p) {
+  return support::on_deep_stack([&] { return Printer(p).run(); });
+}
 
 }  // namespace cosmati::language

@@ -7,6 +7,7 @@
 
 #include "language/elaborate.h"
 #include "language/names.h"
+#include "support/deep_stack.h"
 #include "support/suggest.h"
 
 namespace cosmati::language {
@@ -48,7 +49,9 @@ class TextSource final : public Source {
   TextSource(std::shared_ptr<const File> file, const ProgramDecl& decl)
       : file_(std::move(file)), decl_(decl), signature_(signature_of(*file_, decl)) {}
   const Signature& signature() const override { return signature_; }
-  ir::Program instantiate(const Binding& binding) const override { return Elaborator(*file_, decl_, binding).run(); }
+  ir::Program instantiate(const Binding& binding) const override {
+    return support::on_deep_stack([&] { return Elaborator(*file_, decl_, binding).run(); });
+  }
 
  private:
   std::shared_ptr<const File> file_;
@@ -118,7 +121,7 @@ Signature signature_of(const File& file, const ProgramDecl& program) {
 }
 
 std::vector<std::shared_ptr<const Source>> parse(const std::string& text, const std::string& file_name) {
-  const std::shared_ptr<const File> file = parse_file(text, file_name);
+  const std::shared_ptr<const File> file = support::on_deep_stack([&] { return parse_file(text, file_name); });
   std::vector<std::shared_ptr<const Source>> result;
   for (const ProgramDecl& program : file->programs) result.push_back(std::make_shared<TextSource>(file, program));
   return result;

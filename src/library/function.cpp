@@ -17,6 +17,7 @@
 #include "plan/planner.h"
 #include "runtime/device.h"
 #include "runtime/within_memory.h"
+#include "support/deep_stack.h"
 
 namespace cosmati {
 
@@ -90,7 +91,8 @@ std::vector<Function::OutputShape> Function::missing_outputs(std::span<const Arg
 std::vector<Function::KnobChoices> Function::knobs(const Arguments& arguments) const {
   const auto [bound, facts, shape] = impl_->sketch(runtime::match(impl_->signature(), arguments));
   std::vector<KnobChoices> all;
-  for (plan::Choice& choice : plan::choices(bound.instance->inlined, impl_->kernels.target(), facts))
+  auto found = support::on_deep_stack([&] { return plan::choices(bound.instance->inlined, impl_->kernels.target(), facts); });
+  for (plan::Choice& choice : found)
     all.push_back({std::move(choice.knob), std::move(choice.values), std::move(choice.automatic)});
   return all;
 }
@@ -115,27 +117,27 @@ std::string Function::picture(const Arguments& arguments) const {
   return plan::to_svg(bound.instance->inlined, impl_->kernels.planned(*bound.instance, facts, shape), shape);
 }
 
-std::string Function::emit(const Arguments& arguments, const std::string& as) const {
-  const auto [bound, facts, shape] = impl_->sketch(runtime::match(impl_->signature(), arguments));
+std::string Function::Impl::emit(const Sketch& sketch, const std::string& as) {
+  const auto& [bound, facts, shape] = sketch;
   if (as == "tile") return language::print(bound.instance->program);
   if (as == "cuda") {  // whatever device there is
     const ir::Program& program = bound.instance->inlined;
     const plan::Facts& relied_on = facts;
     const plan::Planner planner(
         program, language::print(bound.instance->program), plan::target_named("cuda"),
-        {impl_->options.knobs.begin(), impl_->options.knobs.end()}, facts,
+        {options.knobs.begin(), options.knobs.end()}, facts,
         [&](const plan::Mapping& mapping) { return kernel::expand(lower::lower(program, mapping, relied_on), cuda::native()); },
         plan::Planner::Search::all);
     const plan::Plan on_gpu = planner.plan(shape);
     std::string comment = "// " + plan::to_text(program, on_gpu);
     comment.pop_back();
     for (std::size_t at = 0; (at = comment.find('\n', at)) != comment.npos; at += 4) comment.replace(at, 1, "\n// ");
-    return comment + "\n" + cuda::source(kernel::expand(impl_->kernels.lowered(*bound.instance, on_gpu), cuda::native()));
+    return comment + "\n" + cuda::source(kernel::expand(kernels.lowered(*bound.instance, on_gpu), cuda::native()));
   }
-  const kernel::Kernel k = impl_->kernels.lowered(*bound.instance, impl_->kernels.planned(*bound.instance, facts, shape));
+  const kernel::Kernel k = kernels.lowered(*bound.instance, kernels.planned(*bound.instance, facts, shape));
   if (as == "kernel") return kernel::print(k);
   if (as == "llvm" || as == "asm") {
-    if (const std::string& on = impl_->kernels.target().name; on != "cpu")
+    if (const std::string& on = kernels.target().name; on != "cpu")
       throw Error(ErrorCode::bad_argument, {}, fmt::format("{} is what a program becomes on the CPU; this device is {}", as, on),
                   "emit it as kernel, or choose the device cpu");
     backends::require("cpu");
@@ -143,6 +145,11 @@ std::string Function::emit(const Arguments& arguments, const std::string& as) co
   }
   throw Error(ErrorCode::bad_argument, {}, fmt::format("a program is not emitted as `{}`", as),
               "the forms are tile, kernel, llvm, asm, cuda");
+}
+
+std::string Function::emit(const Arguments& arguments, const std::string& as) const {
+  const Impl::Sketch sketch = impl_->sketch(runtime::match(impl_->signature(), arguments));
+  return support::on_deep_stack([&] { return impl_->emit(sketch, as); });
 }
 
 std::size_t Function::compiles() const { return impl_->kernels.compiles(); }

@@ -20,6 +20,7 @@ struct Function::Impl : runtime::Callable {
     kernel::Shape shape;
   };
   Sketch sketch(runtime::Matched matched) const;
+  std::string emit(const Sketch& sketch, const std::string& as);
 
   const Options options;
   library::Kernels kernels;

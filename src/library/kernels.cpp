@@ -17,6 +17,7 @@
 #include "plan/legal.h"
 #include "runtime/device.h"
 #include "runtime/log.h"
+#include "support/deep_stack.h"
 #include "support/fork.h"
 #include "support/hash.h"
 
@@ -127,7 +128,7 @@ std::shared_ptr<const plan::Planner> Kernels::planner(const Instance& instance, 
 }
 
 plan::Plan Kernels::planned(const Instance& instance, const plan::Facts& facts, const kernel::Shape& shape) {
-  if (!options_.plan) return planner(instance, facts, shape)->plan(shape);
+  if (!options_.plan) return support::on_deep_stack([&] { return planner(instance, facts, shape)->plan(shape); });
   plan::Knobs knobs(options_.knobs.begin(), options_.knobs.end());
   for (const auto& [knob, value] : plan::knobs_of(*options_.plan)) {
     const auto [set, is_new] = knobs.try_emplace(knob, value);
@@ -135,7 +136,8 @@ plan::Plan Kernels::planned(const Instance& instance, const plan::Facts& facts, 
       throw Error(ErrorCode::bad_plan, {}, fmt::format("knob {} is {} in the plan, but is set to {}", knob, value, set->second),
                   "a plan has its own knobs: leave out what is set, or leave out the plan");
   }
-  plan::Plan plan = plan::make_plan(instance.inlined, language::print(instance.program), target_, knobs, facts);
+  plan::Plan plan = support::on_deep_stack(
+      [&] { return plan::make_plan(instance.inlined, language::print(instance.program), target_, knobs, facts); });
   plan::require_same(instance.inlined, plan, *options_.plan);
   return plan;
 }
@@ -176,7 +178,7 @@ plan::Knobs Kernels::choice(const Instance& instance, const plan::Facts& facts, 
 }
 
 kernel::Kernel Kernels::lowered(const Instance& instance, const plan::Plan& plan) const {
-  return lower::lower(instance.inlined, plan.mapping, plan.facts);
+  return support::on_deep_stack([&] { return lower::lower(instance.inlined, plan.mapping, plan.facts); });
 }
 
 Kernels::Kernels(Device device, const Options& options)
@@ -186,14 +188,16 @@ Kernels::Kernels(Device device, const Options& options)
       disk_(device_.impl()->kind == Device::Impl::Kind::cpu ? DiskCache::of(options) : nullptr) {}
 
 Kernels::Got Kernels::get(const Instance& instance, const plan::Facts& facts, const kernel::Shape& shape) {
-  const Wanted wanted{instance, facts, shape, choice(instance, facts, shape)};
-  bool compiled = false;
-  auto kernel = kernels_.get(text_of(instance.binding, facts) + text_of(wanted.knobs), [&] {
-    Got got = make(wanted);
-    compiled = got.compiled;
-    return got.kernel;
+  return support::on_deep_stack([&]() -> Got {
+    const Wanted wanted{instance, facts, shape, choice(instance, facts, shape)};
+    bool compiled = false;
+    auto kernel = kernels_.get(text_of(instance.binding, facts) + text_of(wanted.knobs), [&] {
+      Got got = make(wanted);
+      compiled = got.compiled;
+      return got.kernel;
+    });
+    return {std::move(kernel), compiled};
   });
-  return {std::move(kernel), compiled};
 }
 
 // Everything that decides about code. The plan follows from what stands here and from the build, so that it need not be made.

@@ -18,6 +18,7 @@
 #include "library/package_header.h"
 #include "library/proofs.h"
 #include "runtime/manifest.h"
+#include "support/deep_stack.h"
 #include "support/hash.h"
 #include "support/read_file.h"
 
@@ -116,8 +117,12 @@ void Function::package(const Arguments& arguments, const std::string& directory)
 
   library::Kernels kernels(impl->device, impl->options);  // its own: plans name axes by their numbers in this reading
   const plan::Plan plan = kernels.planned(*instance, facts, shape);
-  const kernel::Kernel k = kernels.lowered(*instance, plan), expanded = kernel::expand(k, cpu::native());
-  kernel::verify(expanded, "expand");
+  const kernel::Kernel k = kernels.lowered(*instance, plan);
+  const kernel::Kernel expanded = support::on_deep_stack([&] {
+    kernel::Kernel e = kernel::expand(k, cpu::native());
+    kernel::verify(e, "expand");
+    return e;
+  });
   m.device = impl->device.name();
   m.architecture = native::architecture();
   m.features = native::features();
@@ -125,7 +130,8 @@ void Function::package(const Arguments& arguments, const std::string& directory)
   m.image = {instance->program.name, plan::to_json(instance->inlined, plan), plan::to_text(instance->inlined, plan),
              plan::domain(instance->inlined, plan), library::interface_of(k)};
   const std::string identity = runtime::identity(m, instance->program);
-  const cpu::Object object = cpu::compile_portable(expanded, runtime::symbol_prefix(identity), m.features);
+  const cpu::Object object =
+      support::on_deep_stack([&] { return cpu::compile_portable(expanded, runtime::symbol_prefix(identity), m.features); });
 
   Folder folder(to);
   folder.write("code.o", object.bytes);

@@ -13,6 +13,7 @@
 #include "library/shipped.h"
 #include "oracle/oracle.h"
 #include "prove/prove.h"
+#include "support/deep_stack.h"
 #include "support/read_file.h"
 #include "support/suggest.h"
 
@@ -117,8 +118,10 @@ void check(const Program& program, std::uint64_t seed) {
   for (const language::Binding& binding : language::sample_bindings(program.source().signature())) {
     try {
       ir::Program p = program.source().instantiate(binding);
-      prove::require_proven(p);
-      library::check_by_oracle(p, seed);
+      support::on_deep_stack([&] {
+        prove::require_proven(p);
+        library::check_by_oracle(p, seed);
+      });
     } catch (const Error& e) {
       if (first || binding.types.empty()) throw;
       // Its message speaks of types that the text does not name.

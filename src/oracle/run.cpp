@@ -9,6 +9,7 @@
 #include "oracle/interpreter.h"
 #include "oracle/oracle.h"
 #include "support/check.h"
+#include "support/deep_stack.h"
 #include "support/memory.h"
 
 namespace cosmati::oracle {
@@ -356,7 +357,7 @@ class Runner {
 }  // namespace
 
 Result run(const ir::Program& program, const Inputs& inputs, const Options& options) {
-  return Runner(program, inputs, options)();
+  return support::on_deep_stack([&] { return Runner(program, inputs, options)(); });
 }
 
 }  // namespace cosmati::oracle

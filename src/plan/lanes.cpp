@@ -226,8 +226,11 @@ place::Verdict can_be_resident(const ir::Program& p, const Phase& phase, const R
   if (has(phase.instance_axes, axis)) return no("has its points in different groups");
   if (p[axis].program) return no("reduces over all instances");
   if (!ir::launch_level(p, axis)) return no("finds its range later than at the launch");
-  for (StreamId s : r.streams)
+  for (StreamId s : r.streams) {
     if (p[s].axis == axis) return no("streams along it");
+    for (const ir::Carry& carry : p[s].carries)
+      if (ir::contains(carry.axes, axis)) return no("carries a value over it");
+  }
   for (ValueId v : r.values)
     if (const auto* reduce = std::get_if<ir::Reduce>(&p[v].node))
       if (reduce->order != ir::Order::tree && ir::contains(reduce->axes, axis)) return no("reduces it in order");

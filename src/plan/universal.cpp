@@ -11,6 +11,7 @@
 #include "ir/describe.h"
 #include "ir/inline_replaces.h"
 #include "prove/prove.h"
+#include "prove/stores.h"
 #include "support/check.h"
 
 namespace cosmati::plan {
@@ -521,17 +522,57 @@ class Universal {
     return found;
   }
 
-  // A stream stores while it runs, so whatever it stores may be read only at the place of the store, where reading comes first.
+  // A stream stores while it runs. Its body may read what it stores at the place of the store, where reading comes first, at one
+  // that only later steps store, and through values of the whole instance, which are complete before the first step. The other
+  // stores of an instance come before the stream, unless one needs what the stream carries.
   void refuse_other_reads(const ir::Store& store) const {
-    walk_live([&](ValueId v) {
+    const ir::Stream& stream = p_[*store.stream];
+    const auto refuse = [&](ValueId v, const std::string& when) {
+      throw Error(ErrorCode::not_supported, p_[v].where,
+                  fmt::format("{} is read {} the stream over {} stores it", p_[store.tensor].name, when, p_[stream.axis].name),
+                  "store to another parameter, or read in the stream what it stores, what later steps store, or what is reduced "
+                  "over all steps");
+    };
+    const auto elsewhere = [&](ValueId v) {
       const auto* load = std::get_if<ir::Load>(&p_[v].node);
-      if (load && same_memory(load->tensor, store.tensor) && load->index != store.index)
-        throw Error(ErrorCode::not_supported, p_[v].where,
-                    fmt::format("{} is read at another place than the one that the stream over {} stores", p_[store.tensor].name,
-                                p_[p_[*store.stream].axis].name),
-                    "store to another parameter");
-      return true;
-    });
+      return load && same_memory(load->tensor, store.tensor) && load->index != store.index;
+    };
+    for (StreamId s : live_streams()) {
+      std::set<ValueId> seen;
+      walk_stream(s, seen, [&](ValueId v) {
+        if (s == *store.stream && of_instance(v)) return false;
+        if (elsewhere(v) && !(s == *store.stream && prove::reads_ahead(p_, v, store))) refuse(v, "at another place while");
+        return true;
+      });
+    }
+    bool brought_forward = false;
+    std::optional<ValueId> outside;
+    std::set<ValueId> seen;
+    for (const ir::Store& other : p_.stores) {
+      if (other.stream) continue;
+      walk_store(other, seen, [&](ValueId v) {
+        if (elsewhere(v)) outside = v;
+        brought_forward = brought_forward || is_stream_result(v);
+        return !is_stream_result(v);
+      });
+    }
+    if (brought_forward && outside) refuse(*outside, "after");
+  }
+
+  // A value without axes of loops that no step of a stream takes part in: lowering puts it before them.
+  bool of_instance(ValueId v) const {
+    const auto program = [&](AxisId axis) { return p_[axis].program; };
+    bool whole = std::all_of(p_[v].axes.begin(), p_[v].axes.end(), program);
+    std::set<ValueId> seen;
+    std::vector<ValueId> work{v};
+    while (whole && !work.empty()) {
+      const ValueId u = work.back();
+      work.pop_back();
+      if (!seen.insert(u).second) continue;
+      whole = !std::holds_alternative<ir::Carried>(p_[u].node) && !is_stream_result(u) && !in_lambda_or_body(u);
+      for (ValueId operand : ir::operands(p_[u].node)) work.push_back(operand);
+    }
+    return whole;
   }
 
   bool reads_only_what_it_stores(const ir::Store& store) const {

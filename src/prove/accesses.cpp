@@ -89,14 +89,15 @@ class Checker {
       const std::string not_below = fmt::format("{} <= {}", c.lo_text, c.text),
                         not_above = fmt::format("{} < {}", c.text, c.hi_text);
       const std::string& missing = above_ok ? not_below : not_above;
-      if (const std::optional<ValueId> v = may_wrap(terms_, {c.index})) {
+      const bool deep = terms_.reaches_too_deep({c.index});
+      if (const std::optional<ValueId> v = deep ? std::nullopt : may_wrap(terms_, {c.index})) {
         refusals_.push_back({ErrorCode::out_of_bounds, where,
                              fmt::format("{} is not proved to stay in its {}: {} may wrap around in {}", access, container,
                                          ir::describe_expression(p_, *v), name(p_[*v].dtype)),
                              "bound its arguments with require, or compute it in i64", ""});
         return;
       }
-      if (unbounded_data(terms_, c.index, !above_ok)) {
+      if (!deep && unbounded_data(terms_, c.index, !above_ok)) {
         refusals_.push_back(
             {ErrorCode::unproved_gather, where, fmt::format("{}: nothing says {}", access, missing), declare(c, hint), ""});
         return;
@@ -119,6 +120,16 @@ class Checker {
           const std::string is = fmt::format("{} is {}", access.substr(0, access.find('[')), fmt::join(sizes, " x "));
           message += point.empty() ? ", for example where " + is : " (" + is + ")";
         }
+      } else if (deep) {
+        message = fmt::format(
+            "{} is not proved to stay in its {}: its index depends on a chain of more than {} operations, and proofs look no "
+            "further",
+            access, container, max_nesting);
+        refusals_.push_back(
+            {ErrorCode::out_of_bounds, where, message,
+             fmt::format("{}{}clamp(..., {}, {} - 1) around the index", hint, hint.empty() ? "" : ", or ", c.lo_text, c.hi_text),
+             ""});
+        return;
       } else {
         message = fmt::format("{} is not proved to stay in its {}: {} does not follow from the ranges and contracts", access,
                               container, missing);

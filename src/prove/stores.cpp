@@ -298,6 +298,29 @@ bool reads_own(Terms& terms, const LoadSite& site, const ir::Store& store, const
   return true;
 }
 
+bool reads_ahead(Terms& terms, const LoadSite& site, const ir::Store& store) {
+  const ir::Program& p = terms.program();
+  if (!store.stream || p[*store.stream].parent || !ir::contains(p[site.value].axes, p[*store.stream].piece)) return false;
+  Env there;
+  there.copy = 1;
+  const auto& l = std::get<ir::Load>(p[site.value].node);
+  std::vector<Poly> facts = equal(differences(terms, l.tensor, l.index, site.env, store.tensor, store.index, there));
+  for (const Poly& f : load_facts(terms, site)) facts.push_back(f);
+  const AxisId step = p[*store.stream].piece;
+  return terms.proves(Poly(-1), with(facts, terms.coordinate(step, {}) - terms.coordinate(step, there)));
+}
+
+bool reads_ahead(const ir::Program& program, ir::ValueId load, const ir::Store& store) try {
+  Terms terms(program);
+  Env separate;
+  separate.separate = true;
+  const std::vector<LoadSite> loads = sites_of(terms, all_roots(program), separate).loads;
+  return std::all_of(loads.begin(), loads.end(),
+                     [&](const LoadSite& site) { return site.value != load || reads_ahead(terms, site, store); });
+} catch (const TooLarge&) {
+  return false;
+}
+
 // ---- covering --------------------------------------------------------------------------------------------------------
 
 namespace {
@@ -430,17 +453,26 @@ void check_inout_reads(Terms& terms, ir::TensorId tensor, std::vector<Refusal>& 
       // The same index at the instance's own coordinates is the element that it stores: stores are injective, by proof or
       // `distinct`.
       if (l.index == s.index && site.env.replaced.empty() && site.env.bound.empty()) continue;
-      AxisSet axes = ir::set_minus(programs, p[s.value].done);
+      const std::string read = ir::describe(p, l.tensor, l.index), stored = ir::describe(p, s.tensor, s.index) + line(s.where);
+      if (!reads_own(terms, site, s, ir::set_minus(programs, p[s.value].done)) && !reads_other(terms, site, s)) {
+        refusals.push_back(
+            {ErrorCode::store_conflict, p[site.value].where,
+             fmt::format("{} reads an element of {} that another instance stores with {}", read, p[tensor].name, stored),
+             fmt::format("read {} where it is stored, or store into a separate out", p[tensor].name), ""});
+        break;
+      }
       // A later step of a stream would find what an earlier one stored.
+      AxisSet steps;
       for (std::optional<ir::StreamId> stream = s.stream; stream; stream = p[*stream].parent)
-        if (ir::contains(p[site.value].axes, p[*stream].piece)) axes = ir::set_union(axes, {p[*stream].piece});
-      if (reads_own(terms, site, s, axes) || reads_other(terms, site, s)) continue;
-      refusals.push_back(
-          {ErrorCode::store_conflict, p[site.value].where,
-           fmt::format("{} reads an element of {} that another {} stores with {}{}", ir::describe(p, l.tensor, l.index),
-                       p[tensor].name, s.stream ? "instance or step" : "instance", ir::describe(p, s.tensor, s.index),
-                       line(s.where)),
-           fmt::format("read {} where it is stored, or store into a separate out", p[tensor].name), ""});
+        if (ir::contains(p[site.value].axes, p[*stream].piece)) steps = ir::set_union(steps, {p[*stream].piece});
+      if (steps.empty() || reads_own(terms, site, s, steps) || reads_ahead(terms, site, s) || reads_other(terms, site, s))
+        continue;
+      refusals.push_back({ErrorCode::not_supported, p[site.value].where,
+                          fmt::format("{} may read an element of {} that an earlier step of the stream over {} stores with {}",
+                                      read, p[tensor].name, p[p[*s.stream].axis].name, stored),
+                          "a step may read what it stores and what later steps store: carry the old value to the step that reads "
+                          "it, or store into a separate out",
+                          ""});
       break;
     }
   }

@@ -10,6 +10,11 @@ bool reads_own(Terms& terms, const LoadSite& site, const ir::Store& store, const
 // No element is both read there and written by the store.
 bool reads_other(Terms& terms, const LoadSite& site, const ir::Store& store);
 
+// Whatever element `site` reads in a step of the store's stream, only later steps store. The steps run in order.
+bool reads_ahead(Terms& terms, const LoadSite& site, const ir::Store& store);
+// The same of every place where the program evaluates a load.
+bool reads_ahead(const ir::Program& program, ir::ValueId load, const ir::Store& store);
+
 void check_injective(Terms& terms, const ir::Store& store, std::vector<Refusal>& refusals);
 void check_disjoint(Terms& terms, const ir::Store& first, const ir::Store& second, std::vector<Refusal>& refusals);
 void check_covered(Terms& terms, ir::TensorId tensor, std::vector<Refusal>& refusals);

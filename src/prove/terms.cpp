@@ -15,7 +15,7 @@ using ir::ValueId;
 using ops::Op;
 
 namespace {
-constexpr int max_nesting = 120;
+constexpr std::uint32_t small_height = 8;
 constexpr std::size_t max_cases = 4;  // of one condition
 
 struct Nesting {
@@ -32,6 +32,20 @@ std::optional<int> log2_exact(std::int64_t v) {
 }  // namespace
 
 Terms::Terms(const ir::Program& program) : program_(program) {
+  for (const ir::Value& v : program.values) {
+    std::uint32_t height = 0;
+    auto above = [&](ValueId o) {
+      if (o && o.index < heights_.size()) height = std::max(height, heights_[o.index] + 1);
+    };
+    for (ValueId o : ir::operands(v.node)) above(o);
+    if (const auto* c = std::get_if<ir::Coord>(&v.node)) {
+      const ir::Axis& a = program[c->axis];
+      const ir::Axis& ranged = a.piece ? program[program[*a.piece].axis] : a;
+      if (ranged.lo) above(*ranged.lo);
+      if (ranged.hi) above(*ranged.hi);
+    }
+    heights_.push_back(height);
+  }
   // A negative extent cannot be bound: `n - 1` in a dim says that n >= 1.
   for (const ir::Tensor& t : program.tensors)
     for (const ir::Dim& d : t.dims)
@@ -417,7 +431,7 @@ bool Terms::fits(const Poly& p, DType type) {
       return std::all_of(alternatives.begin(), alternatives.end(), [&](const Alternative& x) { return fits(x.value, type); });
     }
   }
-  const int width = std::min(8 * byte_size(type), 63);
+  const int width = std::min(8 * byte_size(type), 62);  // a bound of 64 bits leaves room for the constants of p
   const std::int64_t lo = is_signed(type) ? -(std::int64_t{1} << (width - 1)) : 0;
   const std::int64_t hi = is_signed(type) ? -(lo + 1) : (std::int64_t{1} << width) - 1;
   // 32-bit index arithmetic is for extents that 32 bits can say.
@@ -431,7 +445,11 @@ bool Terms::fits(const Poly& p, DType type) {
     if (small || atom.kind == AtomKind::extent) given.push_back(limit - Poly::atom(a));
     if (small) given.push_back(limit + 1 + Poly::atom(a));
   }
-  return nonnegative(p - lo, given) && nonnegative(hi - p, given);
+  try {
+    return nonnegative(p - lo, given) && nonnegative(hi - p, given);
+  } catch (const TooLarge&) {
+    return false;
+  }
 }
 
 Poly Terms::ring(ValueId value, const Env& env) {
@@ -439,7 +457,12 @@ Poly Terms::ring(ValueId value, const Env& env) {
   if (auto it = memo_.find(key); it != memo_.end()) return it->second;
   Poly p;
   Nesting nesting(depth_);
-  if (depth_ > max_nesting) return opaque(value, env);
+  // What is small is told wherever it stands: a bound that a clamp names says the same below many others.
+  if (depth_ > max_nesting && heights_[value.index] > small_height) {
+    const Poly q = opaque(value, env);
+    atoms_[*q.as_atom()].deep = true;
+    return q;
+  }
   try {
     p = normal(node(value, env));
   } catch (const TooLarge&) {
@@ -453,8 +476,14 @@ Poly Terms::exact(ValueId value, const Env& env) {
   const Poly p = ring(value, env);
   if (fits(p, program_[value].dtype)) return p;
   const Poly q = opaque(value, env);
-  atoms_[*q.as_atom()].wrapped = true;
+  // What is not known of an operand is no word about this operation.
+  (reaches_too_deep({p}) ? atoms_[*q.as_atom()].deep : atoms_[*q.as_atom()].wrapped) = true;
   return q;
+}
+
+bool Terms::reaches_too_deep(const std::vector<Poly>& roots) const {
+  const std::vector<AtomId> all = closure(roots);
+  return std::any_of(all.begin(), all.end(), [&](AtomId a) { return atoms_[a].deep; });
 }
 
 Poly Terms::node(ValueId value, const Env& env) {

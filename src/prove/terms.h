@@ -12,6 +12,9 @@
 
 namespace cosmati::prove {
 
+// Operations of an index below which only small expressions are told; walks recurse that deep, and proofs grow with it.
+constexpr int max_nesting = 120;
+
 enum class AtomKind : std::uint8_t { extent, coordinate, scalar, load, quotient, remainder, choice, opaque };
 
 struct Alternative {
@@ -32,6 +35,7 @@ struct Atom {
   bool nonnegative = false;
   bool wide = false;              // a 64-bit value that nothing bounds
   bool wrapped = false;           // opaque: because its arithmetic may wrap
+  bool deep = false;              // opaque: because it lies below max_nesting operations
   bool divisor_positive = false;  // quotient, remainder
 };
 
@@ -78,6 +82,8 @@ class Terms {
   // Atoms of `roots` and of everything their facts mention, ascending.
   std::vector<AtomId> closure(const std::vector<Poly>& roots) const;
   const std::vector<Poly>& globals() const { return globals_; }
+  // Whether something below max_nesting operations takes part, of which nothing is known.
+  bool reaches_too_deep(const std::vector<Poly>& roots) const;
   // The extents and integer scalars that decide whether a launch is possible: those of requires, contracts and dimensions.
   std::vector<Poly> launch_terms();
 
@@ -107,6 +113,7 @@ class Terms {
   bool infeasible(const std::vector<Poly>& facts, const std::vector<AtomId>& choices);
 
   const ir::Program& program_;
+  std::vector<std::uint32_t> heights_;  // of each value: operations in a row below it
   std::vector<Atom> atoms_;
   std::map<Key, AtomId> interned_;
   std::map<std::tuple<ir::ValueId, Env>, Poly> memo_;

@@ -11,6 +11,7 @@
 
 #include "ir/inline_replaces.h"
 #include "runtime/extents.h"
+#include "support/deep_stack.h"
 
 namespace cosmati::runtime {
 namespace {
@@ -265,8 +266,10 @@ std::shared_ptr<const Instance> Instances::get(const language::Binding& binding)
     auto made = std::make_shared<Instance>();
     made->binding = binding;
     made->program = program_.source().instantiate(binding);
-    proofs_.program(made->program);
-    made->inlined = ir::inline_replaces(made->program);
+    support::on_deep_stack([&] {
+      proofs_.program(made->program);
+      made->inlined = ir::inline_replaces(made->program);
+    });
     made->narrows = ir::narrows_integers(made->program);
     made->contracts = std::any_of(made->program.tensors.begin(), made->program.tensors.end(), has_contract);
     made->decides = scalars_behind(made->program, deciding(made->program));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "ir/describe.h"
 
@@ -23,39 +24,51 @@ std::string dimension_text(std::uint32_t d, const ir::Tensor& tensor) {
   return fmt::format("dimension {} of {}", d, tensor.name);
 }
 
-}  // namespace
-
-std::optional<ops::Scalar> launch_value(const ir::Program& p, ir::ValueId v, const std::vector<std::int64_t>& extents,
-                                        const std::vector<std::optional<ops::Scalar>>& scalars) {
+// An operation on values that are known.
+ops::Scalar applied(const ir::Program& p, ir::ValueId v, const ir::Elementwise& n, const std::vector<ops::Scalar>& args) {
   const ir::Value& value = p[v];
-  // Literals keep their digits in the IR; a constant of a type has that type's value.
-  if (const auto* n = std::get_if<ir::Const>(&value.node))
-    return ops::Scalar{is_float(value.dtype) ? ops::round_to(value.dtype, n->f) : 0, n->i};
-  if (const auto* n = std::get_if<ir::Extent>(&value.node)) {
-    if (extents[n->axis.index] == unknown) return std::nullopt;
-    return ops::Scalar{0, extents[n->axis.index]};
-  }
-  if (const auto* n = std::get_if<ir::ScalarRef>(&value.node)) return scalars[n->scalar.index];
-  const auto* n = std::get_if<ir::Elementwise>(&value.node);
-  if (!n) return std::nullopt;
-  std::vector<ops::Scalar> args;
-  for (ir::ValueId arg : n->args) {
-    auto a = launch_value(p, arg, extents, scalars);
-    if (!a) return std::nullopt;
-    args.push_back(*a);
-  }
-  DType from = p[n->args.back()].dtype;
-  if (n->op == ops::Op::cast) return ops::cast(from, value.dtype, args[0]);
-  if (n->op == ops::Op::bits) return ops::reinterpret(from, value.dtype, args[0]);
+  const DType from = p[n.args.back()].dtype;
+  if (n.op == ops::Op::cast) return ops::cast(from, value.dtype, args[0]);
+  if (n.op == ops::Op::bits) return ops::reinterpret(from, value.dtype, args[0]);
   if (value.dtype == DType::i64_) {
     std::int64_t exact = 0;
-    if ((n->op == ops::Op::add && __builtin_add_overflow(args[0].i, args[1].i, &exact)) ||
-        (n->op == ops::Op::sub && __builtin_sub_overflow(args[0].i, args[1].i, &exact)) ||
-        (n->op == ops::Op::mul && __builtin_mul_overflow(args[0].i, args[1].i, &exact)))
+    if ((n.op == ops::Op::add && __builtin_add_overflow(args[0].i, args[1].i, &exact)) ||
+        (n.op == ops::Op::sub && __builtin_sub_overflow(args[0].i, args[1].i, &exact)) ||
+        (n.op == ops::Op::mul && __builtin_mul_overflow(args[0].i, args[1].i, &exact)))
       throw Error(ErrorCode::bad_argument, value.where,
                   fmt::format("{} is beyond 64 bits for these arguments", ir::describe_expression(p, v)));
   }
-  return ops::reference(n->op, from, value.dtype, args.data());
+  return ops::reference(n.op, from, value.dtype, args.data());
+}
+
+}  // namespace
+
+// By number, since what a value is made of has smaller ones: no recursion, and what is used twice is computed once.
+std::optional<ops::Scalar> launch_value(const ir::Program& p, ir::ValueId v, const std::vector<std::int64_t>& extents,
+                                        const std::vector<std::optional<ops::Scalar>>& scalars) {
+  std::map<ir::ValueId, std::optional<ops::Scalar>> values{{v, std::nullopt}};
+  std::vector<ir::ValueId> work{v};
+  while (!work.empty()) {
+    const auto* n = std::get_if<ir::Elementwise>(&p[work.back()].node);
+    work.pop_back();
+    for (std::size_t k = 0; n && k < n->args.size(); ++k)
+      if (values.emplace(n->args[k], std::nullopt).second) work.push_back(n->args[k]);
+  }
+  for (auto& [at, result] : values) {
+    const ir::Value& value = p[at];
+    // Literals keep their digits in the IR; a constant of a type has that type's value.
+    if (const auto* n = std::get_if<ir::Const>(&value.node))
+      result = ops::Scalar{is_float(value.dtype) ? ops::round_to(value.dtype, n->f) : 0, n->i};
+    if (const auto* n = std::get_if<ir::Extent>(&value.node); n && extents[n->axis.index] != unknown)
+      result = ops::Scalar{0, extents[n->axis.index]};
+    if (const auto* n = std::get_if<ir::ScalarRef>(&value.node)) result = scalars[n->scalar.index];
+    const auto* n = std::get_if<ir::Elementwise>(&value.node);
+    std::vector<ops::Scalar> args;
+    for (std::size_t k = 0; n && k < n->args.size(); ++k)
+      if (const std::optional<ops::Scalar>& arg = values.at(n->args[k])) args.push_back(*arg);
+    if (n && args.size() == n->args.size()) result = applied(p, at, *n, args);
+  }
+  return values.at(v);
 }
 
 ExtentEquations::ExtentEquations(const ir::Program& p, const std::vector<const TensorView*>& views,

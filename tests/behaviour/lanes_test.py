@@ -1,8 +1,10 @@
 # Knobs of lanes and registers: every setting computes the same values, and one that cannot hold is refused with its reason.
 # SPDX-License-Identifier: Apache-2.0
+import subprocess
+
 import numpy as np
 
-from tool import ToolTest, close, main
+from tool import TOOL, ToolTest, close, main
 
 MOMENTS = """reducer moments(x, w) {
   identity n = 0, s = 0
@@ -88,6 +90,10 @@ class Lanes(ToolTest):
         error = self.refused("softmax", *options, x=np.zeros((5, 12), np.float32))
         self.assertIn("col is a multiple of 8", error["what"])
 
+    def test_what_a_stream_carries_over_an_axis_has_a_plan_for_every_target(self):
+        for form in ("kernel", "cuda"):  # a GPU's plan holds an axis in registers where it can
+            subprocess.run([TOOL, "emit", self.program(RUNNING), "x=f32[6,5,300]:zeros", "--as", form], capture_output=True, check=True)
+
     def test_rows_are_held_whole_up_to_what_the_plan_is_for(self):
         weighted, held = self.program(MOMENTS), ["--set", "lanes=8", "--set", "lane_axes=col", "--set", "resident=col", "--set", "tile.col=4"]
         for width, full in ((1, 0), (7, 0), (8, 1), (24, 3), (31, 3), (32, 4)):
@@ -120,6 +126,8 @@ class Lanes(ToolTest):
             error = self.refused(program, *knobs, x=x)
             self.assertIn(text, error["what"])
             self.assertTrue(error["hint"])
+        held = ["--set", "lanes=4", "--set", "resident=d"]
+        self.assertIn("carries a value over it", self.refused(running, *held, x=np.zeros((4, 3, 8), np.float32))["what"])
         self.assertIn("arrays or run streams", self.refused(running, "--set", "tile.row=2", x=np.zeros((4, 3, 8), np.float32))["what"])
 
 

@@ -293,6 +293,29 @@ TEST(Views, AnElementwiseProgramWorksInPlace) {
   }
 }
 
+TEST(Views, AStreamWorksInPlaceWithWhatWasReducedBefore) {
+  const Program program = parse(R"(program shares(in x: f32[b, t], out y: f32[b, t]) {
+    parallel b {
+      s = sum(x, t)
+      stream t carry h = 0.0 {
+        h2 = h + x / s
+        y[b, t] = h2
+        next h = h2
+      }
+    }
+  })")[0];
+  for (const Device& device : present_devices()) {
+    SCOPED_TRACE(device.name());
+    std::vector<float> x(18 * 41), y(x.size());
+    for (std::size_t e = 0; e < x.size(); ++e) x[e] = static_cast<float>(1 + e * 2654435761u % 7);
+    Function f(program, device);
+    const TensorView in(x.data(), DType::f32_, {18, 41});
+    f({{"x", in}, {"y", TensorView(y.data(), DType::f32_, {18, 41})}});
+    f({{"x", in}, {"y", in}});
+    EXPECT_EQ(x, y);
+  }
+}
+
 TEST(Views, AProductMayNotOverwriteItsOperands) {
   for (const Device& device : present_devices()) {
     std::vector<float> a = noise(16), b = noise(16, 2);

@@ -1,5 +1,5 @@
 // What must be proven: the shipped programs and tests/prove/proven.tile, under every sample binding; hulls of dependent ranges;
-// which inputs an output may be stored over.
+// which inputs an output may be stored over; how deep an index may be.
 // SPDX-License-Identifier: Apache-2.0
 #include "prove/prove.h"
 
@@ -113,6 +113,51 @@ TEST(Prove, ExactAliases) {
                        "    y[i, j, e] = sum(x * w, j) * w\n  }\n}\n",
                        "x", "y"),
             "y may not be stored over x: x[i, j, e] may be read after y[i, j, e] has stored that element");
+}
+
+// `k` inside `links` times `step`, where # is what is inside.
+ir::Program gather(const std::string& type, int links, const std::string& step, const std::string& outermost = "#") {
+  auto inside = [](std::string text, const std::string& what) {
+    for (std::size_t at; (at = text.find('#')) != std::string::npos;) text.replace(at, 1, what);
+    return text;
+  };
+  std::string lets;
+  for (int i = 0; i < links; ++i) lets += fmt::format("    a{} = {}\n", i + 1, inside(step, i ? fmt::format("a{}", i) : "k"));
+  return program(
+      fmt::format("program p(in x: f32[n], in k: {}[i] in 0 .. 1000, out y: f32[i]) {{\n  require extent(n) > 2000\n"
+                  "  parallel i {{\n{}    y[i] = x[{}]\n  }}\n}}\n",
+                  type, lets, inside(outermost, fmt::format("a{}", links))));
+}
+
+TEST(Prove, ClampsOfAnyNumberBoundAnIndex) {
+  for (const std::string type : {"i32", "i64"})
+    for (const std::string step :
+         {"clamp(#, 0, extent(n) - 1)", "clamp(# + 1, 0, extent(n) - 1)", "minimum(maximum(#, 0), extent(n) - 1)",
+          "clamp(where(# > 5, # - 3, #), 0, extent(n) // 2)", "abs(clamp(#, 0, 9))"})
+      for (const int links : {1, 58, 59, 60, 61, 116, 117, 118, 119, 120, 121, 240}) {
+        const prove::Proof proof = prove::prove_program(gather(type, links, step));
+        EXPECT_TRUE(proof) << type << ", " << links << " times " << step << ": " << proof.refusal->message;
+      }
+}
+
+TEST(Prove, AnIndexTooDeepForProofsNamesTheLimit) {
+  EXPECT_TRUE(prove::prove_program(gather("i32", 110, "# + 1")));
+  const prove::Proof proof = prove::prove_program(gather("i32", 150, "# + 1"));
+  ASSERT_FALSE(proof);
+  EXPECT_EQ(proof.refusal->message,
+            "x[a150] is not proved to stay in its extents: its index depends on a chain of more than 120 operations, and proofs "
+            "look no further");
+  EXPECT_EQ(proof.refusal->hint, "x[a150] else 0, or clamp(..., 0, extent(n) - 1) around the index");
+  EXPECT_TRUE(prove::prove_program(gather("i32", 150, "# + 1", "clamp(#, 0, extent(n) - 1)")));
+}
+
+TEST(Prove, SumsOf64BitsAreBoundedByAClamp) {
+  for (const std::string index : {"k + 1", "k + 9223372036854775807", "clamp(k, 0, extent(n) - 1) + 1"}) {
+    const prove::Proof proof = prove::prove_program(program(
+        "program p(in x: f32[n], in k: i64[i], out y: f32[i]) {\n  require extent(n) > 0\n  parallel i { y[i] = x[clamp(" +
+        index + ", 0, extent(n) - 1)] }\n}\n"));
+    EXPECT_TRUE(proof) << index << ": " << proof.refusal->message;
+  }
 }
 
 TEST(Prove, IslAnswersOrGivesUp) {
