@@ -110,6 +110,7 @@ class Expander {
     }
     if (argument == DType::f64_ && std::find(std::begin(c_library), std::end(c_library), apply.op) != std::end(c_library))
       return std::nullopt;
+    if (native_.exp && apply.op == Op::exp && argument == DType::f32_) return std::nullopt;
     for (const Row& row : rows) {
       if (row.op != apply.op) continue;
       Code code(builder_, out, native_);

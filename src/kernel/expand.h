@@ -77,6 +77,11 @@ using Expansion = Value (*)(Code&, const Value* args);
 #undef COSMATI_primitive
 #undef COSMATI_expanded
 
+// exp by itself, for who writes it out: of the f32 element of buffer x, stored into y, by one group. near: with fewer operations,
+// of what is at most exp_near from 0.
+constexpr double exp_near = 86;
+Kernel exp_alone(bool near);
+
 // f16, bf16, f8e4m3 and f8e5m2: converted by integer operations on their bits.
 bool is_narrow_float(DType t);
 Value expand_cast(Code&, Native, DType to, Value x);  // x is a leaf; one of the types is a narrow float

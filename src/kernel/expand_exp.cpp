@@ -71,6 +71,28 @@ Value clamped(Code& c, Value x, double lo, double hi) {
 
 Value expand_exp(Code& c, const Value* x) { return exp_in_range(c, clamped(c, x[0], exp_min, exp_max)); }
 
+// The same where the result is normal and no NaN: n is added to its exponent.
+static Value exp_by_exponent(Code& c, Value x) {
+  const Value t = rounded(c, x);
+  const Value m = exp_of_remainder(remainder(c, x, t));
+  return c.bits(DType::f32_, c.bits(DType::i32_, m) + (c.bits(DType::i32_, t) << 23));
+}
+
+Kernel exp_alone(bool near) {
+  Kernel k;
+  k.name = near ? "exp_near" : "exp_any";
+  Builder b(k);
+  k.buffers.push_back({Buffer::Kind::argument, Buffer::Access::read, 0, {}, b.unique_name("x"), DType::f32_});
+  k.buffers.push_back({Buffer::Kind::argument, Buffer::Access::write, 1, {}, b.unique_name("y"), DType::f32_});
+  Phase phase{"all", b.integer(1), {}};
+  Code code(b, phase.body, {});
+  const Value x = code.let("x", {&code, b.load(BufferId{0}, b.group())});
+  const Value y = near ? exp_by_exponent(code, x) : expand_exp(code, &x);
+  b.store(phase.body, BufferId{1}, b.group(), y.id);
+  k.phases.push_back(std::move(phase));
+  return k;
+}
+
 // In f64, which holds every product. Beyond the clamp a product is 0 or infinite as at it; an infinite n multiplies as itself.
 // An instruction may let an infinite n win over a NaN.
 Value expand_ldexp(Code& c, const Value* xn) {

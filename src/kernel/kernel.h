@@ -200,6 +200,7 @@ struct Native {                                  // what a backend has instructi
   bool half = false;                             // conversions between f16 and f32
   bool ldexp = false;                            // ldexp on f32, of what is no NaN or by a finite n
   bool bf16 = false;                             // conversions from f32 to bf16
+  bool exp = false;                              // exp on f32, which it writes out itself
 };
 // Replaces every expanded operation (exp, log, ...) and the conversions a backend does not have by primitives.
 Kernel expand(Kernel k, Native native = {});

@@ -184,6 +184,8 @@ struct Work::Impl {
       case Op::cast:
         if (is_float(argument) || is_float(result)) return rates.convert;
         return rates.simple;
+      case Op::exp:
+        return rates.exp;
       case Op::bits:
         return {0, 0};
       default:
@@ -228,7 +230,7 @@ struct Work::Impl {
     const double n = varying(e) ? std::max(registers(argument), registers(result)) : 1;
     const double all = varying(e) ? lanes : 1;
     if (integer && (a.op == Op::floordiv || a.op == Op::mod)) return c.takes(all * 8 * rates.index.busy, 8 * rates.index.latency);
-    const bool has = a.op == Op::ldexp && argument == DType::f32_;  // else it is expanded here
+    const bool has = (a.op == Op::ldexp || a.op == Op::exp) && argument == DType::f32_;  // else it is expanded here
     if (ops::info(a.op).kind == ops::Kind::expanded && a.op != Op::cast && a.op != Op::bits && !has)
       return c.takes(all * rates.call.busy, rates.call.latency);
     if (a.op == Op::cast && is_float(argument) != is_float(result) && (byte_size(argument) == 8 && byte_size(result) == 8))

@@ -28,6 +28,7 @@ struct Rates {
   double loop, unroll;  // entering a loop and leaving it; going round
   Cost fence = {0, 0};  // one register
   Cost chip = {0, 0};   // an access of threads to their scratch, one register
+  Cost exp = {0, 0};    // exp of f32, where there is one
 };
 
 class Work {

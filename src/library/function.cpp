@@ -126,13 +126,13 @@ std::string Function::Impl::emit(const Sketch& sketch, const std::string& as) {
     const plan::Planner planner(
         program, language::print(bound.instance->program), plan::target_named("cuda"),
         {options.knobs.begin(), options.knobs.end()}, facts,
-        [&](const plan::Mapping& mapping) { return kernel::expand(lower::lower(program, mapping, relied_on), cuda::native()); },
+        [&](const plan::Mapping& mapping) { return kernel::expand(lower::lower(program, mapping, relied_on), cuda::native); },
         plan::Planner::Search::all);
     const plan::Plan on_gpu = planner.plan(shape);
     std::string comment = "// " + plan::to_text(program, on_gpu);
     comment.pop_back();
     for (std::size_t at = 0; (at = comment.find('\n', at)) != comment.npos; at += 4) comment.replace(at, 1, "\n// ");
-    return comment + "\n" + cuda::source(kernel::expand(kernels.lowered(*bound.instance, on_gpu), cuda::native()));
+    return comment + "\n" + cuda::source(kernel::expand(kernels.lowered(*bound.instance, on_gpu), cuda::native));
   }
   const kernel::Kernel k = kernels.lowered(*bound.instance, kernels.planned(*bound.instance, facts, shape));
   if (as == "kernel") return kernel::print(k);

@@ -82,7 +82,7 @@ kernel::Native native_of(const Device::Impl& device) {
     case Device::Impl::Kind::cpu:
       return cpu::native();
     case Device::Impl::Kind::cuda:
-      return cuda::native();
+      return cuda::native;
     default:
       return {};
   }

@@ -75,6 +75,7 @@ std::vector<Choice> choices(const ir::Program& p, const Target& target, const Fa
 
   for (const std::string& axis : axes) add(trial.of("tile." + axis, tiles));
   if (threads) {
+    for (const std::string& axis : axes) add(trial.of("vector." + axis, vectors));
     add(trial.of("packed", packed_counts));
     std::vector<std::string> whole = {"none"};
     for (const std::string& axis : axes) {
@@ -88,7 +89,6 @@ std::vector<Choice> choices(const ir::Program& p, const Target& target, const Fa
     }
     add(trial.of("resident", whole));
   }
-  for (const std::string& axis : axes) add(trial.of("vector." + axis, vectors));
   for (const std::string& axis : axes) add(trial.of("split." + axis, splits));
   for (const std::string& axis : axes) add(trial.of("accumulate." + axis, splits));
   for (const std::string& axis : axes) {

@@ -189,7 +189,7 @@ Result<Lanes> choose_lanes(const ir::Program& p, const Mapping& m, const Facts& 
   }
   for (const auto& [axis, side] : lanes.vector)
     if (const int copies = side * of(lanes.tile, axis); copies > most_held)
-      return Refused{Reason::too_many_copies, "vector." + p[axis].name, fmt::format("{} of {}", copies, p[axis].name),
+      return Refused{Reason::too_many_held, "vector." + p[axis].name, fmt::format("{} of {}", copies, p[axis].name),
                      p[axis].where};
   const auto several = [&] {
     return std::count_if(lanes.tile.begin(), lanes.tile.end(), [](const auto& t) { return t.second > 1; });

@@ -23,7 +23,7 @@ constexpr Rates quarter = {16,       16 + 16, {0.4, 2}, {0.5, 4}, {5, 12}, {1, 4
 
 // Of an instruction of 32 lanes, on GPUs.
 constexpr Rates warps = {128,    1 << 20,  {1, 5},   {1, 5}, {10, 40}, {1, 8}, {10, 30}, {0.5, 6}, {2, 25}, {1, 600},
-                         {1, 5}, {0.5, 4}, {2, 600}, {2, 5}, {60, 90}, 10,     3,        {2, 40},  {1, 30}};
+                         {1, 5}, {0.5, 4}, {2, 600}, {2, 5}, {60, 90}, 10,     3,        {2, 40},  {1, 30}, {12, 60}};
 
 // Of a last-level cache that many cores share, each has about so much; what a machine of a few of them tells is the whole.
 constexpr double most_of_last_level = 4 << 20;

@@ -126,10 +126,10 @@ class OnHost : public kernel::Executable {
   bool in_chip_;
 };
 
-kernel::Kernel kernel_of(const Subject& s, const plan::Knobs& knobs) {
+kernel::Kernel kernel_of(const Subject& s, const plan::Knobs& knobs, kernel::Native native = cuda::native) {
   const ir::Program& p = s.instance->inlined;
   const plan::Plan plan = plan::make_plan(p, "", plan::target_named("cuda"), knobs, s.facts);
-  return kernel::expand(lower::lower(p, plan.mapping, s.facts), cuda::native());
+  return kernel::expand(lower::lower(p, plan.mapping, s.facts), native);
 }
 
 // A launch of an executable in place of what a function would make.
@@ -200,7 +200,7 @@ TEST(CudaSource, LeavesTheBitsOfTheSimulator) {
   const std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("cosmati_source_{}", ::getpid());
   std::filesystem::create_directories(folder);
   std::string text = shim, table;
-  std::vector<kernel::Kernel> kernels;
+  std::vector<kernel::Kernel> kernels, of_simulator;  // with functions that their sources write out, and without
   std::vector<const Subject*> subject_of;
   const auto replaced = [](std::string in, const std::string& what, const std::string& by) {
     for (std::size_t at = 0; (at = in.find(what, at)) != in.npos; at += by.size()) in.replace(at, what.size(), by);
@@ -216,6 +216,7 @@ TEST(CudaSource, LeavesTheBitsOfTheSimulator) {
   for (const auto& [s, knobs] : cases) {
     subject_of.push_back(s);
     kernels.push_back(kernel_of(*s, knobs));
+    of_simulator.push_back(kernel_of(*s, knobs, {}));
     const kernel::Kernel& k = kernels.back();
     // Programs of one name have one source here.
     at_once += cuda::source(k).find("(const Pack<") != std::string::npos;
@@ -246,7 +247,8 @@ TEST(CudaSource, LeavesTheBitsOfTheSimulator) {
     const kernel::Kernel& k = kernels[n];
     const std::vector<OnHost::Phase*> own(phase, phase + k.phases.size());
     phase += k.phases.size();
-    const auto simulated = s.run([&](const Arguments& a) { launch(s, k, kernel::simulate(k), a); }, "on sim");
+    const auto simulated =
+        s.run([&](const Arguments& a) { launch(s, of_simulator[n], kernel::simulate(of_simulator[n]), a); }, "on sim");
     for (const bool in_chip : {false, true}) {
       const auto by_source =
           s.run([&](const Arguments& a) { launch(s, k, std::make_unique<OnHost>(k, own, size, in_chip), a); }, "by its source");

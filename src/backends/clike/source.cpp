@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernel/expand.h"
 #include "kernel/packs.h"
 #include "kernel/sums.h"
 #include "kernel/text.h"
@@ -71,11 +72,29 @@ bool is_in_chip(const kernel::Kernel& k, const kernel::Buffer& b) {
 class Writer {
  public:
   Writer(const kernel::Kernel& k, const Dialect& dialect)
-      : k_(k), dialect_(dialect), varying_(kernel::varying(k)), sums_(k), packs_(k) {}
+      : k_(k), dialect_(dialect), varying_(kernel::varying(k_)), sums_(k_), packs_(k_) {}
 
   std::string run() {
     out_ = fmt::format("// {}\n{}", k_.name, dialect_.prelude);
+    const bool has_exp = std::any_of(k_.exprs.begin(), k_.exprs.end(), [](const kernel::Expr& e) {
+      const auto* a = std::get_if<kernel::Apply>(&e.node);
+      return a && a->op == Op::exp && e.dtype == DType::f32_;
+    });
+    for (const bool near : {true, false})
+      if (has_exp) out_ += Writer(kernel::exp_alone(near), dialect_).helper();
     for (std::size_t i = 0; i < k_.phases.size(); ++i) phase(i);
+    return std::move(out_);
+  }
+
+  // A function of one number, of a kernel that stores it for another.
+  std::string helper() {
+    phase_ = &k_.phases[0];
+    const Block& body = phase_->body;
+    out_ = fmt::format("\n{} float {}(float x) {{\n", dialect_.helper, k_.name);
+    line(1, "const float* const b_x = &x;");
+    line(1, "const i64 group = 0;");
+    block({body.begin(), body.end() - 1}, 1);
+    line(1, fmt::format("return {};\n}}", text(std::get<kernel::Store>(k_[body.back()].node).value)));
     return std::move(out_);
   }
 
@@ -140,10 +159,16 @@ class Writer {
   void line(int depth, std::string_view text) { out_.append(static_cast<std::size_t>(depth) * 2, ' ').append(text) += '\n'; }
   std::string declared(VarId v) const { return type_of(k_[v].dtype) + " " + var_name(k_[v]); }
 
-  void block(const Block& statements, int depth) {
+  void block(const Block& as_given, int depth) {
+    const Block statements = ordered(as_given);
     for (const kernel::Pack& pack : packs_(sums_, statements))
       for (std::size_t i = 0; i < pack.members.size(); ++i) packed_[pack.members[i]] = {pack.members, i, ""};
-    for (StmtId s : statements) {
+    for (std::size_t i = 0; i < statements.size(); ++i) {
+      if (const std::size_t together = jointly(statements, i, depth); together > 0) {
+        i += together - 1;
+        continue;
+      }
+      const StmtId s = statements[i];
       if (const auto pack = packed_.find(s); pack != packed_.end() && moved_at_once(pack->second, depth)) continue;
       std::visit(overloaded{[&](const kernel::Let& let) {
                               line(depth, fmt::format("const {} = {};", declared(let.var), text(let.value)));
@@ -182,6 +207,80 @@ class Writer {
     std::size_t number;  // which of them it is
     std::string name;    // of the pack that was loaded
   };
+  // What is written as one where several are bound one after the other: exp, and the division of what differs from lane to lane
+  // by what does not.
+  const kernel::Apply* joint(StmtId s) const {
+    const auto* let = std::get_if<kernel::Let>(&k_[s].node);
+    const auto* a = let ? std::get_if<kernel::Apply>(&k_[let->value].node) : nullptr;
+    if (!a || k_[let->value].dtype != DType::f32_ || !std::holds_alternative<kernel::VarRef>(k_[a->args[0]].node)) return nullptr;
+    const bool quotient = a->op == Op::div && varying_(a->args[0]) && !varying_(a->args[1]);
+    return quotient || a->op == Op::exp ? a : nullptr;
+  }
+  // Writes those from here on that are one; how many.
+  std::size_t jointly(const Block& statements, std::size_t first, int depth) {
+    const auto bound = [&](std::size_t i) { return std::get<kernel::Let>(k_[statements[first + i]].node).var; };
+    const auto divisor = [&](const kernel::Apply& a) { return a.op == Op::div ? ", " + text(a.args[1]) : ""; };
+    const kernel::Apply* one = joint(statements[first]);
+    if (!one) return 0;
+    std::string of;
+    std::size_t n = 0;
+    for (const kernel::Apply* a = one; a && a->op == one->op && divisor(*a) == divisor(*one); ++n) {
+      const VarId argument = std::get<kernel::VarRef>(k_[a->args[0]].node).var;
+      bool made_here = false;
+      for (std::size_t i = 0; i < n; ++i) made_here = made_here || bound(i) == argument;
+      if (made_here) break;
+      of += (n > 0 ? ", " : "") + text(a->args[0]);
+      a = first + n + 1 < statements.size() ? joint(statements[first + n + 1]) : nullptr;
+    }
+    if (n < 2) return 0;
+    const std::string name = "all_" + var_name(k_[bound(0)]);
+    line(depth, fmt::format("const Numbers<{}> {} = {}<{}>({{{{{}}}}}{});", n, name,
+                            one->op == Op::exp ? "exps_of" : "quotients_of", n, of, divisor(*one)));
+    for (std::size_t i = 0; i < n; ++i) line(depth, fmt::format("const {} = {}.at[{}];", declared(bound(i)), name, i));
+    return n;
+  }
+
+  // Lets in an order in which each exp stands beside those that wait for as many others.
+  Block ordered(const Block& statements) const {
+    Block all;
+    for (std::size_t first = 0; first < statements.size();) {
+      std::size_t end = first;
+      std::map<VarId, int> after;  // how many in a row it waits for
+      std::vector<std::pair<int, StmtId>> own;
+      for (const kernel::Let* let; end < statements.size() && (let = std::get_if<kernel::Let>(&k_[statements[end]].node)) &&
+                                   !std::holds_alternative<kernel::Shuffle>(k_[let->value].node);
+           ++end) {
+        const int level = waits(let->value, after);
+        const auto* a = std::get_if<kernel::Apply>(&k_[let->value].node);
+        const bool is_exp = a && a->op == Op::exp;
+        after[let->var] = level + is_exp;
+        own.emplace_back(2 * level + is_exp, statements[end]);
+      }
+      std::stable_sort(own.begin(), own.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+      for (const auto& [level, s] : own) all.push_back(s);
+      if (own.empty()) all.push_back(statements[end++]);
+      first = end;
+    }
+    return all;
+  }
+  int waits(ExprId e, const std::map<VarId, int>& after) const {
+    const kernel::ExprNode& x = k_[e].node;
+    int most = 0;
+    const auto look = [&](ExprId part) { most = std::max(most, waits(part, after)); };
+    if (const auto* v = std::get_if<kernel::VarRef>(&x)) {
+      const auto known = after.find(v->var);
+      return known == after.end() ? 0 : known->second;
+    }
+    if (const auto* a = std::get_if<kernel::Apply>(&x)) std::for_each(a->args.begin(), a->args.end(), look);
+    if (const auto* sh = std::get_if<kernel::Shuffle>(&x)) look(sh->value);
+    if (const auto* l = std::get_if<kernel::Load>(&x)) {
+      look(l->ref.offset);
+      if (l->guard) look(*l->guard);
+      if (l->otherwise) look(*l->otherwise);
+    }
+    return most;
+  }
+
   // A pack is loaded with its first member and stored with its last.
   bool moved_at_once(Packed& own, int depth) {
     const StmtId s = own.members[own.number];
@@ -323,7 +422,7 @@ class Writer {
     return is_bool(to) ? fmt::format("({} != 0)", value) : fmt::format("{}({})", type_of(to), value);
   }
 
-  const kernel::Kernel& k_;
+  const kernel::Kernel k_;
   const Dialect& dialect_;
   const kernel::Varying varying_;
   const kernel::Sums sums_;

@@ -14,7 +14,8 @@ namespace cosmati::clike {
 
 struct Dialect {
   std::string_view prelude;                 // what every source begins with: the types and functions that expressions use
-  std::string_view function;                // what stands before the name of a function that a launch starts; of {} threads
+  std::string_view helper;                  // what stands before a function that others call,
+  std::string_view function;                // and what before the name of a function that a launch starts; of {} threads
   std::string_view thread;                  // the number of a thread in its thread group,
   std::string_view thread_group;            // that of the thread group,
   std::string_view threads, thread_groups;  // and how many there are

@@ -14,6 +14,7 @@ namespace {
 constexpr clike::Dialect dialect = {
 #include "backends/cuda/prelude.inc"
     ,
+    "__device__ inline",
     "extern \"C\" __global__ void __launch_bounds__({})",
     "threadIdx.x",
     "i64(blockIdx.x)",

@@ -13,8 +13,8 @@ namespace cosmati::cuda {
 // Why programs cannot run on a GPU of this machine.
 std::optional<std::string> absent();
 
-// What its processors have instructions for.
-inline kernel::Native native() { return {.half = true, .bf16 = true}; }
+// What its processors have instructions for, and what its sources write out.
+inline constexpr kernel::Native native = {.half = true, .bf16 = true, .exp = true};
 
 // The source of all phases of a kernel whose expansions are written out. Needs neither driver nor device.
 std::string source(const kernel::Kernel& k);
