@@ -50,7 +50,7 @@ bool same(const Kernel& k, const std::optional<ExprId>& a, const std::optional<E
 
 }  // namespace
 
-Packs::Packs(const Kernel& k) : k_(k), aligned_(k.buffers.size(), false) {
+Packs::Packs(const Kernel& k) : k_(k), sums_(k, true), aligned_(k.buffers.size(), false) {
   for (const ExprId condition : k.conditions) {
     const auto* equal = std::get_if<Apply>(&k[condition].node);
     if (!equal || equal->op != Op::eq) continue;
@@ -81,7 +81,7 @@ bool Packs::at_multiple(const Sum& offset, std::int64_t of) const {
   });
 }
 
-std::vector<Pack> Packs::operator()(const Sums& sums, const Block& statements) const {
+std::vector<Pack> Packs::operator()(const Block& statements) const {
   if (std::find(aligned_.begin(), aligned_.end(), true) == aligned_.end()) return {};
   struct Run {  // elements one after the other
     std::vector<StmtId> members;
@@ -121,7 +121,7 @@ std::vector<Pack> Packs::operator()(const Sums& sums, const Block& statements) c
     close_if([&](const Run& run) {
       return run.stored != found->stored || (run.stored && run.ref.buffer != found->ref.buffer && k_[run.ref.buffer].aliased);
     });
-    const auto offset = aligned_[found->ref.buffer.index] ? sums(found->ref.offset) : std::nullopt;
+    const auto offset = aligned_[found->ref.buffer.index] ? sums_(found->ref.offset) : std::nullopt;
     if (!offset) continue;
     auto [rest, constant] = parted(*offset);
     const auto before = std::find_if(open.begin(), open.end(), [&](const Run& run) {

@@ -19,12 +19,13 @@ class Packs {
  public:
   explicit Packs(const Kernel& k);
   // Those of a block. Between the members of one nothing is stored to what they load, or loaded that they store.
-  std::vector<Pack> operator()(const Sums& sums, const Block& statements) const;
+  std::vector<Pack> operator()(const Block& statements) const;
 
  private:
   bool at_multiple(const Sum& offset, std::int64_t of) const;
 
   const Kernel& k_;
+  const Sums sums_;
   std::map<std::uint32_t, std::int64_t> multiples_;  // params that are multiples of a number
   std::vector<bool> aligned_;                        // buffers that begin at a multiple of aligned_bytes
 };

@@ -26,7 +26,7 @@ std::pair<Sum, std::int64_t> parted(Sum sum) {
   return {std::move(sum), value};
 }
 
-Sums::Sums(const Kernel& k) : k_(k), meaning_(k.vars.size()) {
+Sums::Sums(const Kernel& k, bool others) : k_(k), others_(others), meaning_(k.vars.size()) {
   for (const Phase& p : k.phases) learn(p.body);
 }
 
@@ -56,16 +56,18 @@ std::optional<Sum> Sums::operator()(ExprId e) const {
   const auto leaf = [](What what, std::uint32_t index) { return std::optional(Sum{{{Leaf{what, index}}, 1}}); };
   return std::visit(overloaded{[&](const Const& c) { return std::optional(c.i == 0 ? Sum{} : Sum{{{}, c.i}}); },
                                [&](const Id& i) {
-                                 if (i.what == Id::What::worker) return std::optional<Sum>();
+                                 if (i.what == Id::What::worker) return others_ ? leaf(What::other, e.index) : std::nullopt;
                                  return leaf(i.what == Id::What::group ? What::group : What::lane, 0);
                                },
                                [&](const ParamRef& p) { return leaf(What::param, p.param.index); },
                                [&](const VarRef& v) { return leaf(What::var, v.var.index); },
                                [&](const Apply& a) {
                                  if (const auto known = known_.find(e); known != known_.end()) return known->second;
-                                 return known_[e] = of(a);
+                                 std::optional<Sum> sum = of(a);
+                                 if (!sum && others_) sum = leaf(What::other, e.index);
+                                 return known_[e] = std::move(sum);
                                },
-                               [](const auto&) { return std::optional<Sum>(); }},
+                               [&](const auto&) { return others_ ? leaf(What::other, e.index) : std::nullopt; }},
                     k_[e].node);
 }
 

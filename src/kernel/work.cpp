@@ -423,8 +423,7 @@ struct Work::Impl {
     }
     std::map<StmtId, double> packed;
     if (packs) {
-      if (!sums) sums.emplace(k);
-      for (const Pack& pack : (*packs)(*sums, block)) {
+      for (const Pack& pack : (*packs)(block)) {
         for (const StmtId s : pack.members) packed[s] = 0;
         packed[pack.members.front()] = static_cast<double>(pack.members.size());
       }
@@ -721,7 +720,7 @@ struct Work::Impl {
       const Time turn = run(body, at, depth + 1, inner, inner_from);
       const double works = turn.busy;
       double once = turn.cycles, last = 0;
-      latency += turn.latency + (trips - 1) * l.carried;
+      latency += turn.latency + (trips - 1) * std::max(l.carried, rates.in_order * turn.latency);
       if (body.loops.empty()) {
         last = std::max(0.0, once - std::max(works, l.carried));
         once = works;

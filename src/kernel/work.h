@@ -29,6 +29,7 @@ struct Rates {
   Cost fence = {0, 0};  // one register
   Cost chip = {0, 0};   // an access of threads to their scratch, one register
   Cost exp = {0, 0};    // exp of f32, where there is one
+  double in_order = 0;  // of what a trip of a loop waits for by itself, the part for which the next one waits too
 };
 
 class Work {

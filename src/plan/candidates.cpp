@@ -26,6 +26,7 @@ constexpr const char* instances_at_once[] = {"8", "4"};
 constexpr std::pair<const char*, const char*> chains_at_once[] = {{"4", "4"}, {"2", "8"}, {"1", "8"}};
 constexpr const char* accumulated_copies[] = {"8", "4", "1"};
 constexpr const char* part_counts[] = {"8", "64"};
+constexpr const char* group_counts[] = {"4", "16", "64", "256"};  // of a GPU, that share a row
 constexpr std::size_t most_axes = 3;
 constexpr int held_copies[] = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32}, most_apart = 16;
 
@@ -64,6 +65,10 @@ class Candidates {
         if (n <= 512) add(lanes(n, side));
       }
     add(with(lanes(32, 1), "packed", "4"));
+    for (AxisId cut : axes())
+      if (reduced(cut))
+        for (const char* parts : group_counts)
+          for (const int side : sides) add(with(lanes(256, side), "split." + p_[cut].name, parts));
     return std::move(all_);
   }
   // Elements of the narrowest array along an axis that are moved at once.

@@ -28,7 +28,7 @@ double threads_of(const kernel::Phase& p) {
 }
 
 Cost of_groups(const kernel::Kernel& k, const std::vector<kernel::Work::Phase>& phases, const Target& t) {
-  constexpr double registers_of_any = 24, registers_of_value = 1.5;
+  constexpr double registers_of_any = 48, registers_of_value = 0.75;
   Cost c;
   for (std::size_t i = 0; i < phases.size(); ++i) {
     const kernel::Work::Phase& phase = phases[i];
@@ -42,8 +42,8 @@ Cost of_groups(const kernel::Kernel& k, const std::vector<kernel::Work::Phase>& 
     const double blocks = phase.groups / packed, workers = std::min(blocks, static_cast<double>(t.workers));
     const double waves = std::max(1.0, blocks / (t.workers * at_once));
     const double chain = phase.latency / t.cycles_per_us;
-    // One subgroup by itself issues an instruction in so many cycles.
-    constexpr double alone = 1.5;
+    // One subgroup by itself issues an instruction in so many cycles; the first waits for most of what others overlap.
+    constexpr double alone = 2.5, of_first = 0.7;
     const double own = alone * phase.busy / std::max(1.0, p.lanes / static_cast<double>(t.subgroup)) / t.cycles_per_us;
     // A thread that is alone takes the place of a subgroup.
     const double subgroups = p.apart ? 1 : 1.0 / t.subgroup;
@@ -58,14 +58,14 @@ Cost of_groups(const kernel::Kernel& k, const std::vector<kernel::Work::Phase>& 
     }
     if (all <= t.caches[1]) far = 0;
     // What is read again is found nearer, and takes its turn beside the rest in part.
-    constexpr double beside = 0.5;
+    constexpr double beside = 0.25;
     const double again = std::max(0.0, near - (far > 0 ? far : all)) / t.shared_per_us[0] * beside;
     const double once = far > 0 ? far / t.shared_per_us[1] : std::min(near, all) / t.shared_per_us[0];
     const double memory = std::max(once + again, all / (workers * t.bytes_per_us[0]));
     const double waits = waves * chain;
     c.compute_us += std::sqrt(issue * issue + waits * waits);
     c.memory_us += memory;
-    const double start = t.start_us + chain / 2 + (p.apart ? own : 0);
+    const double start = t.start_us + of_first * chain + (p.apart ? own : 0);
     c.start_us += start;
     // The last group begins when all before it have been started, and is by itself.
     c.total_us += std::max(start + std::sqrt(memory * memory + issue * issue + waits * waits),

@@ -73,7 +73,19 @@ void Planner::add_traffic(const Knobs& fixed) {
     }
 }
 
-bool Planner::may_hold(const Mapping& mapping, const Shape& shape) {
+bool Planner::may_hold(const Mapping& mapping, const Shape& shape) const {
+  // Where every worker of a GPU has a group, none is left for parts.
+  if (target_.subgroup > 0 && !mapping.splits.empty()) {
+    double groups = 1;
+    for (const place::AxisMap& map : mapping.phases.front().placement.axes)
+      for (const place::Digit& d : map.digits) {
+        if (d.res != place::Res::grid || mapping.splits.contains(map.axis)) continue;
+        groups *= static_cast<double>(d.size.factor);
+        for (const place::Part& part : d.size.parts)
+          groups *= std::ceil(static_cast<double>(shape.extents[part.axis.index]) / static_cast<double>(part.over));
+      }
+    if (groups >= target_.workers) return false;
+  }
   for (const Phase& phase : mapping.phases)
     for (const place::AxisMap& map : phase.placement.axes)
       if (const auto whole = held_whole(phase, map.axis)) {

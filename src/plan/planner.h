@@ -43,7 +43,7 @@ class Planner {
     Traffic traffic;
   };
   // Whether the extents of the axes that lanes hold whole are those that the mapping is for.
-  static bool may_hold(const Mapping& mapping, const Shape& shape);
+  bool may_hold(const Mapping& mapping, const Shape& shape) const;
   const kernel::Work* work(std::size_t candidate) const;
   // One for each candidate.
   std::vector<Cost> costs(const Shape& shape) const;

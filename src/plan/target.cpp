@@ -22,8 +22,9 @@ constexpr Rates quarter = {16,       16 + 16, {0.4, 2}, {0.5, 4}, {5, 12}, {1, 4
                            {0.4, 5}, {1, 4},  {1.3, 6}, {3, 7},   {4, 8},  {20, 60}, 20,      0.6};
 
 // Of an instruction of 32 lanes, on GPUs.
-constexpr Rates warps = {128,    1 << 20,  {1, 5},   {1, 5}, {10, 40}, {1, 8}, {10, 30}, {0.5, 6}, {2, 25}, {1, 600},
-                         {1, 5}, {0.5, 4}, {2, 600}, {2, 5}, {60, 90}, 10,     3,        {2, 40},  {1, 30}, {12, 60}};
+constexpr Rates warps = {128,      1 << 20, {0.5, 5}, {1.5, 5}, {10, 40}, {7, 8},     {5, 30},
+                         {1, 6},   {5, 9},  {1, 400}, {1.4, 5}, {0.5, 4}, {3.4, 400}, {2.4, 5},
+                         {60, 90}, 8,       8,        {8, 100}, {15, 30}, {10, 60},   0.2};
 
 // Of a last-level cache that many cores share, each has about so much; what a machine of a few of them tells is the whole.
 constexpr double most_of_last_level = 4 << 20;

@@ -21,7 +21,7 @@ std::vector<std::size_t> sizes(const std::string& body,
       "\n  requires unaligned_y == 0\n  phase p groups 3 lanes 8 apart\n" + body);
   verify(k, "test");
   std::vector<std::size_t> all;
-  for (const Pack& pack : Packs(k)(Sums(k), k.phases[0].body)) all.push_back(pack.members.size());
+  for (const Pack& pack : Packs(k)(k.phases[0].body)) all.push_back(pack.members.size());
   return all;
 }
 
@@ -40,6 +40,11 @@ TEST(Packs, AreNeighboursAtAMultipleOfTheirSize) {
   EXPECT_THAT(sizes(at + load(1) + load(2) + load(3)), ElementsAre(2)) << "the first is alone";
   EXPECT_THAT(sizes(at + four + load(4) + load(5)), ElementsAre(4, 2));
   EXPECT_THAT(sizes(at + load(1) + load(0)), ElementsAre()) << "the first one comes first";
+}
+
+TEST(Packs, MayBeginWhereNoSumIs) {
+  const std::string part = "    let at = group // 3 * stride_x_0 + group % 3 * (4 * (stride_x_0 // 12)) + lane * 4\n";
+  EXPECT_THAT(sizes(part + load(0) + load(1) + load(2) + load(3)), ElementsAre(4));
 }
 
 TEST(Packs, EndWhereSomethingIsStored) {

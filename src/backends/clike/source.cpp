@@ -13,7 +13,6 @@
 
 #include "kernel/expand.h"
 #include "kernel/packs.h"
-#include "kernel/sums.h"
 #include "kernel/text.h"
 #include "kernel/varying.h"
 #include "support/check.h"
@@ -71,17 +70,11 @@ bool is_in_chip(const kernel::Kernel& k, const kernel::Buffer& b) {
 
 class Writer {
  public:
-  Writer(const kernel::Kernel& k, const Dialect& dialect)
-      : k_(k), dialect_(dialect), varying_(kernel::varying(k_)), sums_(k_), packs_(k_) {}
+  Writer(const kernel::Kernel& k, const Dialect& dialect) : k_(k), dialect_(dialect), varying_(kernel::varying(k_)), packs_(k_) {}
 
   std::string run() {
     out_ = fmt::format("// {}\n{}", k_.name, dialect_.prelude);
-    const bool has_exp = std::any_of(k_.exprs.begin(), k_.exprs.end(), [](const kernel::Expr& e) {
-      const auto* a = std::get_if<kernel::Apply>(&e.node);
-      return a && a->op == Op::exp && e.dtype == DType::f32_;
-    });
-    for (const bool near : {true, false})
-      if (has_exp) out_ += Writer(kernel::exp_alone(near), dialect_).helper();
+    for (const bool near : {true, false}) out_ += Writer(kernel::exp_alone(near), dialect_).helper();
     for (std::size_t i = 0; i < k_.phases.size(); ++i) phase(i);
     return std::move(out_);
   }
@@ -161,7 +154,7 @@ class Writer {
 
   void block(const Block& as_given, int depth) {
     const Block statements = ordered(as_given);
-    for (const kernel::Pack& pack : packs_(sums_, statements))
+    for (const kernel::Pack& pack : packs_(statements))
       for (std::size_t i = 0; i < pack.members.size(); ++i) packed_[pack.members[i]] = {pack.members, i, ""};
     for (std::size_t i = 0; i < statements.size(); ++i) {
       if (const std::size_t together = jointly(statements, i, depth); together > 0) {
@@ -425,7 +418,6 @@ class Writer {
   const kernel::Kernel k_;
   const Dialect& dialect_;
   const kernel::Varying varying_;
-  const kernel::Sums sums_;
   const kernel::Packs packs_;
   std::map<StmtId, Packed> packed_;
   const kernel::Phase* phase_ = nullptr;
