@@ -12,6 +12,7 @@
 
 #include "backends/clike/source.h"
 #include "backends/cuda/cuda.h"
+#include "backends/cuda/nvrtc.h"
 #include "lower/lower.h"
 #include "plan/plan.h"
 #include "runtime/device.h"
@@ -257,6 +258,16 @@ TEST(CudaSource, LeavesTheBitsOfTheSimulator) {
   }
   ::dlclose(library);
   std::filesystem::remove_all(folder);
+}
+
+TEST(CudaSource, CompilesForEveryProcessor) {
+  if (cuda::nvrtc_absent()) GTEST_SKIP() << *cuda::nvrtc_absent();
+  for (const Subject& s : subjects())
+    for (const plan::Knobs& knobs : {plan::Knobs{}, plan::Knobs{{"lanes", "1"}}})
+      for (const char* processor : {"sm_80", "sm_90a", "sm_100"}) {
+        const kernel::Kernel k = kernel_of(s, knobs);
+        EXPECT_FALSE(cuda::machine_code(cuda::source(k), k.name, processor).empty()) << k.name << " for " << processor;
+      }
 }
 
 TEST(CudaSource, IsEmittedWhateverDeviceThereIs) {
