@@ -1,7 +1,10 @@
 # What the tests of the package share: devices, programs, and a producer of DLPack that counts what is given back.
 # SPDX-License-Identifier: Apache-2.0
 import ctypes
+import gc
+import sys
 import unittest
+import weakref
 
 import numpy as np
 
@@ -31,6 +34,18 @@ class ArraysTest(unittest.TestCase):
         for part in (text, *also):
             self.assertIn(part, str(raised.exception))
         return raised.exception
+
+    def freed(self, f, make):
+        """A tensor of torch that a call was given is gone with its last name."""
+        x = make()
+        f(x)
+        gone = weakref.ref(x.untyped_storage() if hasattr(x, "untyped_storage") else x)
+        counts = sys.getrefcount(x)
+        f(x)
+        self.assertEqual(sys.getrefcount(x), counts)
+        del x
+        gc.collect()
+        self.assertIsNone(gone())
 
 
 # ---- a producer ----------------------------------------------------------------------------------------------------
