@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "oracle/contracts.h"
 #include "oracle/interpreter.h"
@@ -206,9 +207,21 @@ class Runner {
     for (std::size_t s = 0; s < program_.streams.size(); ++s)
       if (program_.streams[s].parent == in && has_effects(s))
         interpreter_.run_stream(ir::StreamId{static_cast<std::uint32_t>(s)});
-    for (const ir::Store& store : program_.stores)
-      if (store.stream == in) execute(store);
+    for (std::size_t s = 0; s < program_.stores.size(); ++s)
+      if (program_.stores[s].stream == in && !stored_before(s)) execute(program_.stores[s]);
     if (options_.probe && probe_stream_ == in) execute_probe();
+  }
+
+  // What is reduced over all instances is the same in each of them: it is stored once for what tells it apart.
+  bool stored_before(std::size_t s) {
+    const ir::Store& store = program_.stores[s];
+    const ir::AxisSet& done = program_[store.value].done;
+    if (store.stream || done.empty()) return false;
+    std::vector<std::int64_t> where = {static_cast<std::int64_t>(s)};
+    for (const auto* axes : {&stepped_, &blocked_})
+      for (const std::uint32_t a : *axes)
+        if (!ir::contains(done, ir::AxisId{a})) where.push_back(interpreter_.binding(a)->lo);
+    return !stored_.insert(std::move(where)).second;
   }
 
   void execute(const ir::Store& store) {
@@ -347,6 +360,7 @@ class Runner {
   Result result_;
   std::vector<std::size_t> output_of_;            // per tensor
   std::vector<std::uint32_t> stepped_, blocked_;  // program axes
+  std::set<std::vector<std::int64_t>> stored_;    // stores of what is reduced over instances, with the others' coordinates
   std::vector<std::pair<ir::AxisSet, std::int64_t>> shapes_;
   ir::AxisSet probe_axes_;
   std::vector<std::pair<std::int64_t, std::int64_t>> probe_ranges_;

@@ -8,7 +8,9 @@
 namespace cosmati::support {
 
 inline std::int64_t machine_memory() {
-  return static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(::sysconf(_SC_PAGE_SIZE));
+  static const std::int64_t bytes =
+      static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::int64_t>(::sysconf(_SC_PAGE_SIZE));
+  return bytes;
 }
 
 }  // namespace cosmati::support
