@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -200,6 +201,10 @@ AxisSet set_minus(const AxisSet& a, const AxisSet& b);
 std::vector<AxisSet> evaluated_within(const Program& program);
 // The values a node reads, in order (reducer lambdas and stream bodies excluded).
 std::vector<ValueId> operands(const Node& node);
+// The stores of a stream's body in an order in which what one of them loads is stored later, as far as `same` says that it is the
+// same memory. Nothing: there is no such order, or a stream inside the body loads what the body stores.
+std::optional<std::vector<std::uint32_t>> stores_in_order(const Program& p, StreamId stream,
+                                                          const std::function<bool(TensorId loaded, TensorId stored)>& same);
 // The same node with each operand mapped.
 Node map_operands(const Node& node, const std::vector<ValueId>& mapped);
 // Per value: whether a store depends on it, by way of values, streams and the ranges of axes. What does not is not printed.

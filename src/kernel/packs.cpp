@@ -3,6 +3,7 @@
 #include "kernel/packs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 
@@ -24,7 +25,8 @@ std::optional<Member> member(const Kernel& k, StmtId s) {
   if (const auto* let = std::get_if<Let>(&k[s].node)) {
     const auto* load = std::get_if<Load>(&k[let->value].node);
     const auto* otherwise = load && load->otherwise ? std::get_if<Const>(&k[*load->otherwise].node) : nullptr;
-    const bool zero = load && (!load->otherwise || (otherwise && otherwise->i == 0 && otherwise->f == 0));
+    const bool zero =
+        load && (!load->otherwise || (otherwise && otherwise->i == 0 && otherwise->f == 0 && !std::signbit(otherwise->f)));
     if (zero && k[load->ref.buffer].access == Buffer::Access::read && is_argument(load->ref))
       return Member{s, load->ref, load->guard, false};
   }

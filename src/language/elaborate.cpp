@@ -13,8 +13,6 @@
 namespace cosmati::language {
 namespace {
 
-// The longest chain of operations that a value may depend on: what every later walk over values can recurse over.
-
 bool has_class(DType type, TypeClass type_class) {
   if (type_class == TypeClass::any_float) return is_float(type);
   return type_class == TypeClass::any || is_int(type);

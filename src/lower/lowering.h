@@ -98,7 +98,8 @@ class Lowering {
   static Scope* root_of(Scope* s);
   Scope* home_scope(ValueId v, Scope* from, const std::vector<AxisId>& except = {});
   const std::vector<StreamId>& streams_in(ValueId v);  // the streams in whose body `v` lives
-  ExprId coordinate(Scope* s, AxisId axis) const;      // of the current copy
+  bool after_stores(ValueId v);
+  ExprId coordinate(Scope* s, AxisId axis) const;  // of the current copy
   CopyKey copy_key(const AxisSet& axes, Scope* s) const;
   static bool lanes_taken(Scope* s);
   // Whether all coordinates of `axes` are in their ranges; nothing where they always are.
@@ -276,6 +277,7 @@ class Lowering {
   std::map<AxisId, std::uint32_t> copies_;              // the copy being emitted, of axes with several
   std::map<ValueId, std::string> names_;
   std::vector<std::vector<StreamId>> streams_in_;
+  std::vector<bool> after_stores_;                                                // per value
   std::map<std::tuple<ValueId, std::vector<AxisId>, int>, Array> worker_arrays_;  // with the lanes of the instances
   std::map<std::tuple<StreamId, std::uint32_t, int, std::vector<AxisId>, int>, Array> stream_arrays_;
   std::map<ValueId, Array> kept_, keeping_;              // by earlier phases, and by this one

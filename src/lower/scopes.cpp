@@ -41,7 +41,26 @@ Scope* Lowering::home_scope(ValueId v, Scope* from, const std::vector<AxisId>& e
         deeper(s);
         break;
       }
+  // A stream that stores runs once for an instance.
+  if (runs_stores_ && after_stores(v))
+    for (Scope* s = from; s; s = s->parent)
+      if (s->instance) deeper(s);
   return best;
+}
+
+// Whether a value needs the results of a stream that stores.
+bool Lowering::after_stores(ValueId v) {
+  if (after_stores_.empty()) {
+    after_stores_.resize(p_.values.size());
+    for (std::uint32_t i = 0; i < p_.values.size(); ++i) {
+      const auto* part = std::get_if<ir::Part>(&p_.values[i].node);
+      const auto* stream = part ? std::get_if<StreamId>(&part->of) : nullptr;
+      bool after = stream && stores_inside(*stream);
+      for (ValueId operand : ir::operands(p_.values[i].node)) after = after || after_stores_[operand.index];
+      after_stores_[i] = after;
+    }
+  }
+  return after_stores_[v.index];
 }
 
 const std::vector<StreamId>& Lowering::streams_in(ValueId v) {

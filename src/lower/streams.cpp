@@ -49,9 +49,15 @@ std::vector<CarriedState>& Lowering::stream_results(StreamId id, Scope* from) {
     }
     fill(*state[i].next, carry, carry.next, &body);
   }
-  // After every next: a next may read an element that a store of this body overwrites.
-  for (const ir::Store& store : p_.stores)
-    if (store.stream == id && runs_stores_) emit_store(store, &body);
+  // After every next, and after other stores that read it: what is there before a step is what the step reads.
+  if (runs_stores_) {
+    const auto same = [&](TensorId loaded, TensorId stored) {
+      return loaded == stored || facts_.aliases.count({loaded, stored}) > 0;
+    };
+    const auto order = ir::stores_in_order(p_, id, same);
+    COSMATI_CHECK(order, "the stores of a stream over {} read what each other store", p_[stream.axis].name);
+    for (const std::uint32_t store : *order) emit_store(p_.stores[store], &body);
+  }
   for (std::uint32_t child = 0; child < p_.streams.size(); ++child)
     if (p_.streams[child].parent == id && stores_inside(StreamId{child})) stream_results(StreamId{child}, &body);
   for (std::uint32_t i = 0; i < stream.carries.size(); ++i) {

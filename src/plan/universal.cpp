@@ -522,9 +522,9 @@ class Universal {
     return found;
   }
 
-  // A stream stores while it runs. Its body may read what it stores at the place of the store, where reading comes first, at one
-  // that only later steps store, and through values of the whole instance, which are complete before the first step. The other
-  // stores of an instance come before the stream, unless one needs what the stream carries.
+  // A stream stores while it runs. Its body may read what it stores at the place of the store, which comes after its readers in
+  // the step, at one that only later steps store, and through values of the whole instance, which are complete before the first
+  // step. The other stores of an instance come before the stream, unless one needs what the stream carries.
   void refuse_other_reads(const ir::Store& store) const {
     const ir::Stream& stream = p_[*store.stream];
     const auto refuse = [&](ValueId v, const std::string& when) {
@@ -545,6 +545,13 @@ class Universal {
         return true;
       });
     }
+    if (!ir::stores_in_order(p_, *store.stream, [&](TensorId a, TensorId b) { return same_memory(a, b); }))
+      throw Error(
+          ErrorCode::not_supported, store.where,
+          fmt::format("{} is read in the step of the stream over {} that stores it, by another store that it would have to "
+                      "come after and before",
+                      p_[store.tensor].name, p_[stream.axis].name),
+          "store to another parameter");
     bool brought_forward = false;
     std::optional<ValueId> outside;
     std::set<ValueId> seen;

@@ -79,6 +79,31 @@ class InoutStreams(ToolTest):
                     "      h2 = h + old\n      y[b, t] = h2\n      next h = h2, old = y\n    }\n  }\n}\n",
                     {"y": np.cumsum(before, 1)}, y=y)
 
+    def test_a_stream_that_stores_runs_once(self):
+        # A carried value without an axis of instances is the same for all of them, and the stores are not.
+        for t, b in ((3, 5), (2, 3000)):
+            x = rows(t, b)
+            step = np.arange(t, dtype=np.float32)[:, None]
+            self.expect("program p(inout x: f32[t, b], out g: f32[b]) {\n  parallel b {\n    stream t carry h = 0.0 {\n"
+                        "      x[t, b] = x[t, b] * 2 + h\n      next h = h + 1.0\n    }\n    g[b] = h\n  }\n}\n",
+                        {"x": x * 2 + step, "g": np.full(b, t, np.float32)}, x=x)
+        x = rows(4, 9)
+        self.expect("program p(inout x: f32[t, b], out g: f32[b], out q: f32[b]) {\n  parallel b {\n    stream t carry h = 0.0, k = 1.0 {\n"
+                    "      x[t, b] = x[t, b] * 2 + k\n      next h = h + x[t, b], k = k + 1.0\n    }\n    g[b] = h\n    q[b] = k\n  }\n}\n",
+                    {"x": x * 2 + np.arange(1, 5, dtype=np.float32)[:, None], "g": x.sum(0), "q": np.full(9, 5, np.float32)}, x=x)
+
+    def test_a_step_reads_what_was_there_before_it(self):
+        x = rows(6, 9)
+        later = np.concatenate([x[:, 1:], np.zeros((6, 1), np.float32)], 1)
+        self.expect("program p(inout x: f32[b, t], out y: f32[b, t], out z: f32[b, t]) {\n  parallel b {\n    stream t carry h = 0.0 {\n"
+                    "      x[b, t] = h\n      y[b, t] = x[b, t] + (x[b, t + 1] else 0)\n      z[b, t] = x[b, t]\n      next h = h + 1.0\n"
+                    "    }\n  }\n}\n",
+                    {"x": np.tile(np.arange(9, dtype=np.float32), (6, 1)), "y": x + later, "z": x}, x=x)
+        error = self.refused(self.program("program p(inout x: f32[b, t], inout y: f32[b, t]) {\n  parallel b {\n    stream t carry h = 0.0 {\n"
+                                          "      x[b, t] = y + h\n      y[b, t] = x - h\n      next h = h + 1.0\n    }\n  }\n}\n"), x=x, y=x)
+        self.assertEqual(error["code"], "not_supported")
+        self.assertIn("is read in the step of the stream over t that stores it", error["what"])
+
     def test_what_steps_would_overwrite_is_refused(self):
         stream = "stream t carry h = 0.0 {{\n      h2 = h + {}\n      y[b, t] = h2\n      next h = h2\n    }}"
         for read, after, says in (("(y[b, t - 1] else 0)", "", "y[b, t - 1] may read an element of y that an earlier step of the stream over t stores"),

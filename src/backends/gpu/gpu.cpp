@@ -51,7 +51,7 @@ class Moved {
  public:
   explicit Moved(const Gpu& gpu) : gpu_(gpu) {}
   ~Moved() {
-    for (const Block& block : blocks_) gpu_.free(block.there);
+    for (const Block& block : blocks_) gpu_.free(block.memory);
   }
   Moved(const Moved&) = delete;
   Moved& operator=(const Moved&) = delete;
@@ -72,8 +72,11 @@ class Moved {
   }
   void there() {
     for (Block& block : blocks_) {
+      // It begins as far from an aligned address as here: launches rely on that of their arrays.
       const auto bytes = static_cast<std::size_t>(block.end - block.begin);
-      block.there = static_cast<char*>(gpu_.allocate(bytes));
+      const std::size_t before = reinterpret_cast<std::uintptr_t>(block.begin) % kernel::aligned_bytes;
+      block.memory = gpu_.allocate(bytes + before);
+      block.there = static_cast<char*>(block.memory) + before;
       gpu_.copy(block.there, block.begin, bytes);
     }
   }
@@ -94,6 +97,7 @@ class Moved {
     char *begin, *end;
     bool written;
     char* there = nullptr;
+    void* memory = nullptr;
   };
   const Gpu& gpu_;
   std::vector<Block> blocks_;
